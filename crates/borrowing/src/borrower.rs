@@ -59,6 +59,7 @@ pub struct Borrower {
     next: u64,
     /// Whether the lender can be asked.
     is_linked: bool,
+    is_over: bool,
     listed: Blocks,
     changed: Blocks,
     loans: Vec<Loan>,
@@ -70,6 +71,7 @@ impl Borrower {
         Self {
             next: first,
             is_linked: true,
+            is_over: false,
             listed: Blocks::default(),
             changed: Blocks::default(),
             loans: Vec::new(),
@@ -78,6 +80,9 @@ impl Borrower {
 
     /// The lender has these blocks.
     pub fn list(&mut self, run: Run) {
+        if self.is_over {
+            return;
+        }
         let count = u64::from(run.count);
         self.listed.insert_but(run.first, count, &self.changed);
     }
@@ -200,7 +205,7 @@ impl Borrower {
 
     /// The lender can be asked, or cannot: then the origin is.
     pub fn set_linked(&mut self, is_linked: bool, ended: &mut Ended) {
-        self.is_linked = is_linked;
+        self.is_linked = is_linked && !self.is_over;
         if !is_linked && holds(Guard::LateGoesToOrigin) {
             ended
                 .origin
@@ -208,8 +213,16 @@ impl Borrower {
         }
     }
 
+    /// Nothing is borrowed any more.
+    pub fn end(&mut self, ended: &mut Ended) {
+        self.set_linked(false, ended);
+        self.is_over = true;
+        self.listed = Blocks::default();
+        self.changed = Blocks::default();
+    }
+
     fn change(&mut self, offset: Offset, length: Bytes) {
-        if length.is_zero() || !holds(Guard::ChangedIsNotBorrowed) {
+        if self.is_over || length.is_zero() || !holds(Guard::ChangedIsNotBorrowed) {
             return;
         }
         let first = BlockIndex::containing(offset);

@@ -45,15 +45,15 @@ pub enum LoanRequest {
     },
 }
 
-/// What a loan brings.
+/// What a loan brings, with the bytes of blocks as `B`.
 #[derive(Debug)]
-pub enum Borrowed {
+pub enum Borrowed<B = Payload> {
     /// The segments, the newest first.
     Segments(Vec<SegmentIndex>),
     /// The blocks, in the order in which they lie on flash.
     Contents(Vec<BlockIndex>),
     /// Verified bytes of as many blocks from the first one on as lie behind each other; at least one.
-    Blocks(Payload),
+    Blocks(B),
 }
 
 /// What was asked for is not lent: the disk is attached, or unknown, or its key is not here; the block is not

@@ -46,6 +46,7 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
         ShardError::AlreadyAttached => ProblemKind::AlreadyAttached,
         ShardError::Detaching
         | ShardError::InUse
+        | ShardError::NotLent(_)
         | ShardError::TooManyConnections(_)
         | ShardError::NoMemory
         | ShardError::OtherFrontEnd(_) => ProblemKind::Busy,

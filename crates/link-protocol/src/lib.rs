@@ -22,6 +22,7 @@ mod frame;
 mod limits;
 mod message;
 mod preface;
+mod runs;
 
 pub use frame::{Frame, Frames, Violation};
 pub use limits::{DATA_MAX, HEADER_BYTES, MESSAGE_MAX, UNIT_DISKS_MAX, UNIT_NAME_MAX};
@@ -29,3 +30,4 @@ pub use message::{DiskGeometry, Message, NotServed, Refusal};
 pub use preface::{
     NoCommonVersion, PREFACE_BYTES, Preface, PrefaceError, VERSION_NEWEST, VERSION_OLDEST,
 };
+pub use runs::{decode_runs, encode_runs};

@@ -1,6 +1,7 @@
 //! The messages.
 
 use crate::limits::{DATA_MAX, UNIT_DISKS_MAX, UNIT_NAME_MAX};
+use crate::runs::{BLOCKS_MAX, is_run};
 use serde::{Deserialize, Serialize};
 
 /// Something that one host says to another. Disks go by their identity's bits, units by the name of their VM.
@@ -86,6 +87,33 @@ pub enum Message {
     },
     /// Nothing; but the sender is there.
     Alive,
+    /// Which blocks of a disk has the host that granted it in the segment at this place of its list, the newest
+    /// first? Answered with `Contents` or `NotServed`.
+    AskContents {
+        /// Which disk.
+        disk: u128,
+        /// The sender's epoch, which the receiver has granted.
+        epoch: u64,
+        /// Which segment of the list; the list is made when it is 0.
+        at: u32,
+    },
+    /// The frame's data are runs of blocks ([`crate::encode_runs`]).
+    Contents {
+        /// How many segments the list has.
+        segments: u32,
+    },
+    /// What do these blocks have at the host that granted the disk? Answered with `Bytes`, of fewer blocks than
+    /// were asked for or of all, or with `NotServed`.
+    AskBlocks {
+        /// Which disk.
+        disk: u128,
+        /// The sender's epoch, which the receiver has granted.
+        epoch: u64,
+        /// The first block.
+        first: u64,
+        /// How many; at most [`crate::DATA_MAX`] bytes.
+        count: u32,
+    },
 }
 
 /// Why a claim is refused: `handoff`'s words on the wire.
@@ -151,13 +179,21 @@ impl Message {
                     && *length as usize <= DATA_MAX
                     && offset.checked_add(u64::from(*length)).is_some()
             }
-            Self::AskLook { .. } | Self::Bytes | Self::NotServed { .. } | Self::Alive => true,
+            Self::AskBlocks { first, count, .. } => {
+                (1..=BLOCKS_MAX).contains(count) && is_run(*first, *count)
+            }
+            Self::AskLook { .. }
+            | Self::AskContents { .. }
+            | Self::Contents { .. }
+            | Self::Bytes
+            | Self::NotServed { .. }
+            | Self::Alive => true,
         }
     }
 
     /// Whether data may come with it.
     pub(crate) const fn has_data(&self) -> bool {
-        matches!(self, Self::Bytes)
+        matches!(self, Self::Bytes | Self::Contents { .. })
     }
 }
 

@@ -12,7 +12,8 @@ use crate::status::ShardStatus;
 use crate::tap::Tap;
 use block_io::IoError;
 use block_io::{OriginGeometry, Token};
-use cache::{DropReason, OfDirty, WriteBack, WritePolicy};
+use borrowing::Run;
+use cache::{Borrowed, DropReason, LoanRequest, OfDirty, WriteBack, WritePolicy};
 use frontend::{NewClient, Offer};
 use handoff::{IncomingClient, Look};
 use origin::Opened;
@@ -142,6 +143,22 @@ pub(crate) enum Roaming {
         ticket: u64,
         result: Result<Vec<u8>, IoError>,
     },
+    /// Another host, which has the disk now, asks.
+    Lend {
+        request: LoanRequest,
+        reply: Reply<Borrowed<Vec<u8>>>,
+    },
+    /// What the host that had the disk before can lend, or says.
+    Borrow(Borrow),
+}
+
+/// What is said about what a disk borrows of the host that had it before.
+pub(crate) enum Borrow {
+    List(Vec<Run>),
+    Answer { number: u64, bytes: Option<Vec<u8>> },
+    Linked(bool),
+    Pull { run: Run, reply: Reply<()> },
+    End,
 }
 
 /// A shard, for other threads. When the last handle is gone the shard stops cleanly.
@@ -335,6 +352,41 @@ impl ShardHandle {
         self.about_roaming(disk, Roaming::AnswerRead { ticket, result });
     }
 
+    /// Reads for another host, which has a roaming disk now, what is cached of it here.
+    pub fn lend(&self, disk: DiskId, request: LoanRequest, reply: Reply<Borrowed<Vec<u8>>>) {
+        self.about_roaming(disk, Roaming::Lend { request, reply });
+    }
+
+    /// The host that had an attached roaming disk before has these blocks in its cache.
+    pub fn list_borrowable(&self, disk: DiskId, runs: Vec<Run>) {
+        self.borrow(disk, Borrow::List(runs));
+    }
+
+    /// The host that had the disk before has answered [`StandbyNeeds::Loan`](crate::StandbyNeeds::Loan):
+    /// with the bytes of whole blocks, or that it does not have them.
+    pub fn answer_loan(&self, disk: DiskId, number: u64, bytes: Option<Vec<u8>>) {
+        self.borrow(disk, Borrow::Answer { number, bytes });
+    }
+
+    /// The host that had the disk before can be asked, or cannot.
+    pub fn set_lender_linked(&self, disk: DiskId, is_linked: bool) {
+        self.borrow(disk, Borrow::Linked(is_linked));
+    }
+
+    /// Brings what of a run can be borrowed into the cache, as far as it has room.
+    pub fn pull(&self, disk: DiskId, run: Run, reply: Reply<()>) {
+        self.borrow(disk, Borrow::Pull { run, reply });
+    }
+
+    /// Nothing is borrowed any more.
+    pub fn end_borrowing(&self, disk: DiskId) {
+        self.borrow(disk, Borrow::End);
+    }
+
+    fn borrow(&self, disk: DiskId, what: Borrow) {
+        self.about_roaming(disk, Roaming::Borrow(what));
+    }
+
     fn about_roaming(&self, disk: DiskId, what: Roaming) {
         self.send(Message::Roaming { disk, what });
     }
@@ -382,8 +434,12 @@ impl Roaming {
         match self {
             Self::Look(reply) => reply(Err(error)),
             Self::Read { reply, .. } => reply(Err(error)),
-            Self::Hold { reply, .. } | Self::Give(reply) => reply(Err(error)),
-            Self::Enter { .. }
+            Self::Lend { reply, .. } => reply(Err(error)),
+            Self::Hold { reply, .. }
+            | Self::Give(reply)
+            | Self::Borrow(Borrow::Pull { reply, .. }) => reply(Err(error)),
+            Self::Borrow(_)
+            | Self::Enter { .. }
             | Self::Incoming(_)
             | Self::Serve
             | Self::Fail

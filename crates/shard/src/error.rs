@@ -47,6 +47,9 @@ pub enum ShardError {
     /// The disk is being detached.
     #[error("the disk is being detached")]
     Detaching,
+    /// Another host asks for what this cache cannot lend.
+    #[error(transparent)]
+    NotLent(#[from] cache::NotLent),
     /// The origin is not as large as the disk was said to be.
     #[error("the origin has {found}, the disk is configured with {expected}")]
     Size {

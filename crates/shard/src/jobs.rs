@@ -4,7 +4,7 @@ use crate::control::Attached;
 use crate::disk::Disk;
 use crate::error::{Reply, ShardError};
 use block_io::{IoError, Payload};
-use cache::ControlId;
+use cache::{Borrowed, ControlId, LoanId, NotLent};
 use slab::Slab;
 use units::{Bytes, DiskSlot, Map};
 
@@ -16,6 +16,8 @@ pub(crate) struct Jobs {
     asked: Map<ControlId, Job>,
     /// Who waits for a request to the cache.
     requests: Slab<Waiting>,
+    /// Hosts that wait for what this cache lends.
+    loans: Slab<Reply<Borrowed<Vec<u8>>>>,
     /// Who waits for the end; not empty once stopping began.
     stopping: Vec<Reply<()>>,
     stop_asked: bool,
@@ -25,7 +27,7 @@ pub(crate) struct Jobs {
 
 /// Who waits for a request to the cache.
 enum Waiting {
-    Flush(Reply<()>),
+    End(Reply<()>),
     Read(Reply<Vec<u8>>),
 }
 
@@ -80,9 +82,29 @@ impl Jobs {
         })
     }
 
-    /// A command asks for a flush; its number is that of [`Jobs::answered`].
-    pub(crate) fn wait_for_flush(&mut self, reply: Reply<()>) -> usize {
-        self.requests.insert(Waiting::Flush(reply))
+    /// A command makes a request that brings nothing; its number is that of [`Jobs::answered`].
+    pub(crate) fn wait_for_end(&mut self, reply: Reply<()>) -> usize {
+        self.requests.insert(Waiting::End(reply))
+    }
+
+    /// Another host waits for what the cache is asked to lend it.
+    pub(crate) fn wait_for_loan(&mut self, reply: Reply<Borrowed<Vec<u8>>>) -> LoanId {
+        LoanId(self.loans.insert(reply) as u64)
+    }
+
+    /// The cache has answered a loan.
+    ///
+    /// # Panics
+    /// If it was not asked, or has answered before.
+    pub(crate) fn lent(&mut self, loan: LoanId, result: Result<Borrowed, NotLent>) {
+        let place = usize::try_from(loan.0).expect("it is a place in the table");
+        let reply = self.loans.remove(place);
+        let result = result.map(|borrowed| match borrowed {
+            Borrowed::Segments(segments) => Borrowed::Segments(segments),
+            Borrowed::Contents(blocks) => Borrowed::Contents(blocks),
+            Borrowed::Blocks(payload) => Borrowed::Blocks(bytes_of(&payload)),
+        });
+        reply(result.map_err(ShardError::NotLent));
     }
 
     /// A command reads; its number is that of [`Jobs::answered`].
@@ -94,11 +116,9 @@ impl Jobs {
     pub(crate) fn answered(&mut self, request: usize, result: Result<Payload, IoError>) {
         let result = result.map_err(ShardError::Io);
         match self.requests.remove(request) {
-            Waiting::Flush(reply) => reply(result.map(drop)),
+            Waiting::End(reply) => reply(result.map(drop)),
             Waiting::Read(reply) => {
-                reply(
-                    result.map(|payload| payload.iter().flat_map(|slice| slice.to_vec()).collect()),
-                );
+                reply(result.map(|payload| bytes_of(&payload)));
             }
         }
     }
@@ -137,4 +157,8 @@ impl Jobs {
             reply(Ok(()));
         }
     }
+}
+
+fn bytes_of(payload: &Payload) -> Vec<u8> {
+    payload.iter().flat_map(|slice| slice.to_vec()).collect()
 }

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod asker;
+mod borrowed;
 mod cache_record;
 mod client;
 mod clients;
@@ -60,7 +61,7 @@ pub use owners::{Folders, Holder, LockWatch, Owner, OwnerError, OwnerFile, Syste
 pub use retirement::RecordError;
 pub use shard::Shard;
 pub use spec::{DiskSpec, ShardConfig};
-pub use standbys::StandbyTell;
+pub use standbys::{StandbyNeeds, StandbyTell};
 pub use status::{
     DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, Opening, RequestTimes, ShardStatus,
 };

@@ -324,6 +324,7 @@ impl Shard {
                 let disk = (disk, self.disks.name_of(disk));
                 self.repeats.flash_damaged(flash, disk, block, at, self.now);
             }
+            Effect::Lent { loan, result } => self.jobs.lent(loan, result),
             Effect::ControlDone { id, result } => self.control_done(id, result),
         }
     }

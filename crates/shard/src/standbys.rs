@@ -5,17 +5,29 @@
 //! - A request is in the gate until it is answered, or passed to the cache: never both.
 //! - A disk in a slot of the cache has a gate that is here, or one that is about to: its clients are in that slot.
 
+use crate::borrowed::{BorrowedOrigin, Loans};
 use crate::client::Place;
 use crate::clients::Clients;
 use crate::disk::RequestKind;
 use block_io::{IoError, Payload, Verb};
+use borrowing::Ask;
 use frontend::{Incoming, Offer, Reservation};
 use handoff::{Accepts, Evidence, Gate, IncomingClient, Look, Notice, Passage, Wants};
+use origin::Origin;
 use std::sync::Arc;
 use units::{DiskId, Instant, Map};
 
-/// Tells what a roaming disk's clients need, from the shard's thread: it should do no more than pass that on.
-pub type StandbyTell = Arc<dyn Fn(Notice) + Send + Sync>;
+/// What a roaming disk needs of the other host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandbyNeeds {
+    /// Its clients need something.
+    Client(Notice),
+    /// It was there before: its origin's reads need something that is cached there.
+    Loan(Ask),
+}
+
+/// Tells what a roaming disk needs, from the shard's thread: it should do no more than pass that on.
+pub type StandbyTell = Arc<dyn Fn(StandbyNeeds) + Send + Sync>;
 
 /// Requests that are to be made once more, and their clients.
 type Again = Vec<(usize, Incoming)>;
@@ -26,12 +38,14 @@ struct Standby {
     gate: Gate<Incoming>,
     /// What lets the clients' rings run while the disk is here.
     reservation: Reservation,
+    /// What it has borrowed since it came here.
+    loans: Option<Loans>,
 }
 
 impl Standby {
     fn tell(&self, notice: Option<Notice>) {
         if let Some(notice) = notice {
-            (self.tell)(notice);
+            (self.tell)(StandbyNeeds::Client(notice));
         }
     }
 }
@@ -40,6 +54,8 @@ impl Standby {
 #[derive(Default)]
 pub(crate) struct Standbys {
     disks: Map<DiskId, Standby>,
+    /// How often a disk has come here.
+    arrivals: u32,
 }
 
 impl Standbys {
@@ -53,6 +69,7 @@ impl Standbys {
             tell,
             gate,
             reservation,
+            loans: None,
         };
         self.disks.insert(disk, standby);
     }
@@ -63,6 +80,24 @@ impl Standbys {
 
     pub(crate) fn offer(&self, disk: DiskId) -> Option<&Offer> {
         self.disks.get(&disk).map(|standby| &standby.offer)
+    }
+
+    /// The origin of a disk that comes here: if it roams, something stands before it that may borrow.
+    pub(crate) fn with_loans(&mut self, disk: DiskId, origin: Box<dyn Origin>) -> Box<dyn Origin> {
+        let Some(standby) = self.disks.get_mut(&disk) else {
+            return origin;
+        };
+        self.arrivals += 1;
+        let loans = Loans::new(u64::from(self.arrivals) << 32);
+        standby.loans = Some(loans.clone());
+        let tell = standby.tell.clone();
+        let tell = Arc::new(move |ask| tell(StandbyNeeds::Loan(ask)));
+        Box::new(BorrowedOrigin::new(origin, loans, tell))
+    }
+
+    /// What a disk has borrowed since it came here.
+    pub(crate) fn loans(&self, disk: DiskId) -> Option<&Loans> {
+        self.disks.get(&disk)?.loans.as_ref()
     }
 
     /// What the clients of a disk that roams reserve.
@@ -212,8 +247,12 @@ impl Standbys {
 
     /// The disk goes elsewhere, if it is not served: what waits.
     pub(crate) fn given(&mut self, disk: DiskId) -> Option<Again> {
-        let gate = self.gate(disk).filter(|gate| !gate.is_serving())?;
-        Some(gate.given())
+        let standby = self.disks.get_mut(&disk)?;
+        if standby.gate.is_serving() {
+            return None;
+        }
+        standby.loans = None;
+        Some(standby.gate.given())
     }
 
     /// What waits fails.

@@ -7,6 +7,8 @@
 //!   time ── try again, give up ──┘                                          └──► link
 //! ```
 
+mod borrowing;
+mod lending;
 mod proxied_reads;
 mod register;
 mod steps;
@@ -16,21 +18,29 @@ mod wording;
 use super::control::Control;
 use super::registry::Entry;
 use configuration::{Address, Config, LinkConfig, Switch, disk_id};
-use handoff::Notice;
 use link::{Event, Identity, IdentityError, Link, NotLinked, Peer, PeerId, Times};
 use link_protocol::{Frame, Message, NotServed};
+use shard::StandbyNeeds;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use units::DiskId;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What happens to a disk that roams.
 enum Happens {
-    /// Its clients need something.
-    Needed(Notice),
+    /// It needs something of the other host.
+    Needed(StandbyNeeds),
+    /// What it borrows is listed, or pulled: the contents of a segment of the other host are needed.
+    NeedsContents {
+        at: u32,
+        answer: oneshot::Sender<borrowing::Contents>,
+    },
+    /// Everything that could be borrowed was pulled.
+    Pulled,
     Linked,
     Lost,
     Said(Frame),

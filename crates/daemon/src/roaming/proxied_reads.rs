@@ -72,13 +72,22 @@ impl ProxiedReads {
         });
     }
 
+    /// A number under which nothing of this disk was asked for.
+    pub(super) fn number(&mut self) -> u64 {
+        // Never zero, which is a notice's number.
+        self.asks = self.asks.wrapping_add(1).max(1);
+        u64::from(self.disk) << 32 | u64::from(self.asks)
+    }
+
     /// The pieces that the owner is to be asked for now.
     pub(super) fn ask(&mut self) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        for read in self.reads.iter_mut().filter(|read| read.asked.is_none()) {
-            // Never zero, which is a notice's number.
-            self.asks = self.asks.wrapping_add(1).max(1);
-            let number = u64::from(self.disk) << 32 | u64::from(self.asks);
+        for at in 0..self.reads.len() {
+            if self.reads[at].asked.is_some() {
+                continue;
+            }
+            let number = self.number();
+            let read = &mut self.reads[at];
             read.asked = Some(number);
             let got = read.bytes.len() as u64;
             let left = (read.length.get() - got).min(DATA_MAX as u64);

@@ -1,6 +1,8 @@
 //! The task of one disk that roams: it listens to clients, the peer and the time, and lets one step at a time be
 //! carried out beside.
 
+use super::borrowing::Borrowing;
+use super::lending::Lending;
 use super::proxied_reads::{Ended, ProxiedReads};
 use super::register::Register;
 use super::steps::{RETRY_PAUSE, Steps};
@@ -11,9 +13,10 @@ use crate::registry::Entry;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use block_io::IoError;
+use borrowing::Ask;
 use handoff::{Action, Event, IncomingClient, Look, Message, Notice, Ownership};
 use link_protocol::{Frame, Message as Said, NotServed};
-use shard::Offer;
+use shard::{Offer, StandbyNeeds};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -39,6 +42,14 @@ struct Roamer {
     reads: ProxiedReads,
     /// Since when a client waits for the disk.
     asked: Option<Instant>,
+    /// What is borrowed since it came here.
+    borrowing: Option<Borrowing>,
+    /// What is lent since it was given away.
+    lending: Option<Lending>,
+    /// The epoch that was granted last, and is not taken yet.
+    granted: Option<u64>,
+    /// The epoch with which it was given away last.
+    given: Option<u64>,
     /// Whether every claim since the disk was given away was a return.
     are_returns: bool,
     /// Whether the claim that is being answered is a return.
@@ -108,6 +119,10 @@ pub(super) async fn run(
         ownership,
         reads: ProxiedReads::new(number),
         asked: None,
+        borrowing: None,
+        lending: None,
+        granted: None,
+        given: None,
         are_returns: true,
         peer_returns: false,
         has_client: false,
@@ -140,8 +155,27 @@ impl Roamer {
     }
 
     async fn take(&mut self, event: Event) {
+        match event {
+            Event::Taken(Ok(())) => self.borrow(),
+            Event::Unlocked => {
+                let (id, shard) = (self.steps.entry.id, self.steps.handle.clone());
+                let lend = |epoch| Lending::new(id, epoch, shard);
+                self.lending = self.given.map(lend);
+            }
+            _ => {}
+        }
         let actions = self.ownership.take_event(event);
         self.act(actions).await;
+    }
+
+    /// The disk has come: what its last host has cached is borrowed, if that has granted it.
+    fn borrow(&mut self) {
+        let Some(epoch) = self.granted.take() else {
+            let id = self.steps.entry.id;
+            return self.steps.handle.end_borrowing(id);
+        };
+        let (steps, tell) = (Arc::clone(&self.steps), self.tell.clone());
+        self.borrowing = Some(Borrowing::begin(epoch, steps, tell));
     }
 
     async fn try_again(&mut self) {
@@ -160,33 +194,32 @@ impl Roamer {
 
     async fn happens(&mut self, happens: Happens) {
         match happens {
-            Happens::Needed(Notice::Asked(client)) => {
-                self.asked.get_or_insert_with(Instant::now);
-                self.take(Event::Asked(client)).await;
+            Happens::Needed(StandbyNeeds::Client(notice)) => self.needed(notice).await,
+            Happens::Needed(StandbyNeeds::Loan(ask)) => self.ask_for_loan(ask).await,
+            Happens::NeedsContents { at, answer } => {
+                let number = self.reads.number();
+                let borrowing = self.borrowing.as_mut();
+                if let Some(frame) = borrowing.map(|one| one.ask_contents(number, at, answer)) {
+                    self.say(frame).await;
+                }
             }
-            Happens::Needed(Notice::Read {
-                ticket,
-                offset,
-                length,
-            }) => {
-                let until = Instant::now() + PATIENCE;
-                self.reads.push(ticket, (offset, length), until);
-                self.ask_for_bytes().await;
-            }
-            Happens::Needed(Notice::Client { is_there }) => {
-                self.has_client = is_there;
-                self.tell_of_client().await;
-            }
+            Happens::Pulled => self.borrowing = None,
             Happens::Linked => {
                 self.session += 1;
                 self.tell_of_client().await;
                 self.reads.lost();
                 self.ask_for_bytes().await;
+                if let Some(borrowing) = &mut self.borrowing {
+                    borrowing.linked(true);
+                }
                 self.take(Event::Linked).await;
             }
             Happens::Lost => {
                 self.session += 1;
                 self.reads.lost();
+                if let Some(borrowing) = &mut self.borrowing {
+                    borrowing.linked(false);
+                }
                 self.take(Event::LinkLost).await;
             }
             Happens::Said(frame) => self.said(frame).await,
@@ -194,6 +227,40 @@ impl Roamer {
                 self.claimed(is_return).await;
             }
             Happens::LookAgain { .. } => {}
+        }
+    }
+
+    async fn needed(&mut self, notice: Notice) {
+        match notice {
+            Notice::Asked(client) => {
+                self.asked.get_or_insert_with(Instant::now);
+                self.take(Event::Asked(client)).await;
+            }
+            Notice::Read {
+                ticket,
+                offset,
+                length,
+            } => {
+                let until = Instant::now() + PATIENCE;
+                self.reads.push(ticket, (offset, length), until);
+                self.ask_for_bytes().await;
+            }
+            Notice::Client { is_there } => {
+                self.has_client = is_there;
+                self.tell_of_client().await;
+            }
+        }
+    }
+
+    /// A read of the disk, which is here, asks for what its last host has cached.
+    async fn ask_for_loan(&mut self, ask: Ask) {
+        let number = self.reads.number();
+        if let Some(borrowing) = &mut self.borrowing {
+            let frame = borrowing.ask_blocks(number, ask.number, ask.run);
+            self.say(frame).await;
+        } else {
+            let id = self.steps.entry.id;
+            self.steps.handle.answer_loan(id, ask.number, None);
         }
     }
 
@@ -218,6 +285,13 @@ impl Roamer {
 
     async fn said(&mut self, frame: Frame) {
         let number = frame.number;
+        let frame = match &mut self.borrowing {
+            Some(borrowing) => match borrowing.answered(frame) {
+                Some(frame) => frame,
+                None => return,
+            },
+            None => frame,
+        };
         match frame.message {
             Said::Read { offset, length, .. } => self.read_for_peer(number, offset, length),
             Said::Bytes => {
@@ -232,12 +306,19 @@ impl Roamer {
                 IncomingClient::Gone
             }),
             Said::Claim { is_return, .. } => self.claimed(is_return).await,
-            Said::Grant { epoch, .. } => self.hear(Message::Grant { epoch }, false).await,
+            Said::Grant { epoch, .. } => {
+                self.granted = Some(epoch);
+                self.hear(Message::Grant { epoch }, false).await;
+            }
             Said::Refuse { why, .. } => {
                 let disk = &self.steps.entry.config.name;
                 tracing::debug!(%disk, ?why, "the peer refuses");
                 let why = heard(why);
                 self.hear(Message::Refuse { why }, false).await;
+            }
+            asked @ (Said::AskContents { .. } | Said::AskBlocks { .. }) => {
+                let peering = self.steps.peering.clone();
+                Lending::say(self.lending.clone(), peering, number, asked);
             }
             // Of units and lists nothing is known here yet.
             _ => {}
@@ -370,7 +451,15 @@ impl Roamer {
                 }
                 step => {
                     match step {
-                        Action::Close => self.are_returns = true,
+                        Action::Close => {
+                            self.are_returns = true;
+                            self.borrowing = None;
+                        }
+                        Action::Record { epoch } => self.given = Some(epoch),
+                        Action::Take { .. } => self.lending = None,
+                        _ => {}
+                    }
+                    match step {
                         Action::Take { .. } if !self.are_returns => {
                             self.steps.handle.end_old_clients(id);
                         }

@@ -7,7 +7,10 @@ use units::DiskId;
 /// Which disk a message is about. Answers say that by their number.
 pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
     match message {
-        Said::Read { disk, .. } | Said::AskLook { disk } => Some(DiskId::from_u128(*disk)),
+        Said::Read { disk, .. }
+        | Said::AskLook { disk }
+        | Said::AskContents { disk, .. }
+        | Said::AskBlocks { disk, .. } => Some(DiskId::from_u128(*disk)),
         Said::Client { unit, .. }
         | Said::Claim { unit, .. }
         | Said::Grant { unit, .. }
@@ -16,7 +19,11 @@ pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
         | Said::Unlist { unit }
         | Said::Announce { unit }
         | Said::Stopped { unit } => unit.parse().ok(),
-        Said::Look { .. } | Said::Bytes | Said::NotServed { .. } | Said::Alive => None,
+        Said::Look { .. }
+        | Said::Bytes
+        | Said::Contents { .. }
+        | Said::NotServed { .. }
+        | Said::Alive => None,
     }
 }
 

@@ -34,6 +34,7 @@ impl Shard {
             }
         }
         let origin = opened.start(&self.ring, &self.pool);
+        let origin = self.standbys.with_loans(spec.id, origin);
         let command = Command::Attach {
             disk: spec.id,
             name: spec.name.clone(),
@@ -184,7 +185,7 @@ impl Shard {
             return reply(Ok(()));
         }
         let vm = self.cache.facts().tenant_of(disk).expect("it is serving");
-        let flush = self.jobs.wait_for_flush(reply);
+        let flush = self.jobs.wait_for_end(reply);
         let request = Request {
             id: Asker::Command(flush).id(),
             disk,

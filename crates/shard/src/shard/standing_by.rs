@@ -3,13 +3,13 @@
 use super::Shard;
 use crate::asker::Asker;
 use crate::client::Place;
-use crate::control::Roaming;
+use crate::control::{Borrow, Roaming};
 use crate::error::{Reply, ShardError};
 use crate::limits::LATE_TIME_MAX;
 use block_io::{IoError, Payload};
 use cache::{OfDirty, Request, Verb};
 use frontend::Incoming;
-use units::{Bytes, DiskId, DiskSlot, Offset};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Offset};
 
 impl Shard {
     pub(super) fn about_roaming(&mut self, disk: DiskId, what: Roaming) {
@@ -52,8 +52,56 @@ impl Shard {
                 let payload = |bytes: Vec<u8>| Payload::from_iter([self.pool.copy_of(&bytes)]);
                 standbys.answer_read(disk, ticket, result.map(payload), clients)
             }
+            Roaming::Lend { request, reply } => {
+                let loan = self.jobs.wait_for_loan(reply);
+                self.cache.lend(loan, request, self.now);
+                Vec::new()
+            }
+            Roaming::Borrow(what) => {
+                self.borrow(disk, what);
+                Vec::new()
+            }
         };
         self.request_again(again);
+    }
+
+    /// Does what is to be done about what an attached disk borrows.
+    fn borrow(&mut self, disk: DiskId, what: Borrow) {
+        let (Some(slot), Some(loans)) = (self.disks.slot_of(disk), self.standbys.loans(disk))
+        else {
+            if let Borrow::Pull { reply, .. } = what {
+                reply(Err(ShardError::NoSuchDisk));
+            }
+            return;
+        };
+        match what {
+            Borrow::List(runs) => return loans.list(&runs),
+            Borrow::Pull { run, reply } => {
+                let runs = loans.borrowable(run);
+                let vm = self.cache.facts().tenant_of(slot);
+                let (Some(vm), Some((last, others))) = (vm, runs.split_last()) else {
+                    return reply(Ok(()));
+                };
+                let others = others.iter().map(|run| (run, None));
+                for (run, reply) in others.chain([(last, Some(reply))]) {
+                    let prefetch = self
+                        .jobs
+                        .wait_for_end(reply.unwrap_or_else(|| Box::new(|_| {})));
+                    let verb = Verb::Prefetch {
+                        offset: run.first.start(),
+                        length: Bytes::new(u64::from(run.count) * BLOCK_BYTES),
+                    };
+                    let id = Asker::Command(prefetch).id();
+                    let disk = slot;
+                    self.cache.request(Request { id, disk, vm, verb }, self.now);
+                }
+                return;
+            }
+            Borrow::Answer { number, bytes } => loans.answer(number, bytes),
+            Borrow::Linked(is_linked) => loans.set_linked(is_linked),
+            Borrow::End => loans.end(),
+        }
+        self.poll_origin(slot);
     }
 
     fn request_again(&mut self, requests: Vec<(usize, Incoming)>) {

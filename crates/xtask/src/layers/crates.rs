@@ -290,6 +290,7 @@ pub(super) const TABLE: &[Crate] = &[
                 "nbd-server",
                 "vhost-user",
                 "handoff",
+                "borrowing",
                 "link",
                 "link-protocol",
                 "shard",

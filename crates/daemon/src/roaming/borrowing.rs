@@ -1,0 +1,221 @@
+//! What is cached of a disk at the host that had it before: asked for as its reads need it, and pulled into the cache
+//! here, the newest first.
+//!
+//! ```text
+//!   list    every segment's contents ─► what may be borrowed: reads of the origin go there from now on
+//!   pull    every segment's contents ─► blocks that were not changed here meanwhile ─► the cache
+//! ```
+//! The list is asked for twice, so that none of it is kept.
+
+use super::Happens;
+use super::steps::Steps;
+use borrowing::Run;
+use link_protocol::{Frame, Message, decode_runs};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use units::BlockIndex;
+
+/// The contents of a segment, and how many segments there are. None: they are not to be had.
+pub(super) type Contents = Option<(u32, Vec<Run>)>;
+
+/// Who waits for an answer.
+enum Waiting {
+    /// A read, by the number that the shard gave it.
+    Loan(u64),
+    Contents(oneshot::Sender<Contents>),
+}
+
+/// What is borrowed of a disk that is here.
+pub(super) struct Borrowing {
+    /// Which the disk came with.
+    epoch: u64,
+    steps: Arc<Steps>,
+    tell: UnboundedSender<Happens>,
+    asked: BTreeMap<u64, Waiting>,
+    /// What pulls, while there is a session.
+    pulling: Option<AbortHandle>,
+}
+
+impl Drop for Borrowing {
+    fn drop(&mut self) {
+        self.stop_pulling();
+    }
+}
+
+impl Borrowing {
+    /// Begins when the disk has come.
+    pub(super) fn begin(epoch: u64, steps: Arc<Steps>, tell: UnboundedSender<Happens>) -> Self {
+        let mut borrowing = Self {
+            epoch,
+            steps,
+            tell,
+            asked: BTreeMap::new(),
+            pulling: None,
+        };
+        borrowing.pull();
+        borrowing
+    }
+
+    fn pull(&mut self) {
+        let pull = Pull {
+            steps: Arc::clone(&self.steps),
+            tell: self.tell.clone(),
+        };
+        self.pulling = Some(tokio::spawn(pull.run()).abort_handle());
+    }
+
+    fn stop_pulling(&mut self) {
+        if let Some(pulling) = self.pulling.take() {
+            pulling.abort();
+        }
+    }
+
+    /// A read asks for blocks: the question, under a number that no other has.
+    pub(super) fn ask_blocks(&mut self, number: u64, loan: u64, run: Run) -> Frame {
+        self.asked.insert(number, Waiting::Loan(loan));
+        let ask = Message::AskBlocks {
+            disk: self.steps.entry.id.to_u128(),
+            epoch: self.epoch,
+            first: run.first.get(),
+            count: run.count,
+        };
+        Frame::numbered(number, ask)
+    }
+
+    /// The contents of a segment are asked for.
+    pub(super) fn ask_contents(
+        &mut self,
+        number: u64,
+        at: u32,
+        answer: oneshot::Sender<Contents>,
+    ) -> Frame {
+        self.asked.insert(number, Waiting::Contents(answer));
+        let ask = Message::AskContents {
+            disk: self.steps.entry.id.to_u128(),
+            epoch: self.epoch,
+            at,
+        };
+        Frame::numbered(number, ask)
+    }
+
+    /// The other host has answered. The frame comes back if nothing of this was asked under its number.
+    pub(super) fn answered(&mut self, frame: Frame) -> Option<Frame> {
+        match self.asked.remove(&frame.number) {
+            None => return Some(frame),
+            Some(Waiting::Loan(loan)) => {
+                let bytes = matches!(frame.message, Message::Bytes).then_some(frame.data);
+                let id = self.steps.entry.id;
+                self.steps.handle.answer_loan(id, loan, bytes);
+            }
+            Some(Waiting::Contents(answer)) => {
+                // Who pulls may have ended.
+                let _ = answer.send(self.contents(&frame));
+            }
+        }
+        None
+    }
+
+    fn contents(&self, frame: &Frame) -> Contents {
+        let Message::Contents { segments } = frame.message else {
+            return None;
+        };
+        let blocks = self.steps.size.get() / units::BLOCK_BYTES;
+        let runs = decode_runs(&frame.data)?.into_iter();
+        let runs = runs.filter(|(first, count)| first + u64::from(*count) <= blocks);
+        let runs = runs.map(|(first, count)| Run {
+            first: BlockIndex::new(first),
+            count,
+        });
+        Some((segments, runs.collect()))
+    }
+
+    /// A session with the other host has begun, or has ended.
+    pub(super) fn linked(&mut self, is_linked: bool) {
+        // It is stopped first: it would take what is dropped for a refusal.
+        self.stop_pulling();
+        self.asked.clear();
+        let id = self.steps.entry.id;
+        self.steps.handle.set_lender_linked(id, is_linked);
+        if is_linked {
+            self.pull();
+        }
+    }
+}
+
+/// What is done with the contents of a segment.
+#[derive(Clone, Copy)]
+enum Pass {
+    List,
+    Pull,
+}
+
+/// Lists and pulls what the other host has.
+struct Pull {
+    steps: Arc<Steps>,
+    tell: UnboundedSender<Happens>,
+}
+
+impl Pull {
+    async fn run(self) {
+        let (id, disk) = (self.steps.entry.id, &self.steps.entry.config.name);
+        let began = std::time::Instant::now();
+        let from = &self.steps.peering.there;
+        let mut came = None;
+        if let Some(blocks) = self.pass(Pass::List).await {
+            tracing::debug!(%disk, from, blocks, "the cache of the disk's last host is listed");
+            came = self.pass(Pass::Pull).await;
+        }
+        // Without an answer, too: what is listed would be asked for in vain.
+        self.steps.handle.end_borrowing(id);
+        let _ = self.tell.send(Happens::Pulled);
+        let seconds = began.elapsed().as_secs_f64();
+        if let Some(blocks) = came {
+            tracing::info!(%disk, from, blocks, seconds, "the disk's cache has come");
+        } else {
+            tracing::info!(%disk, from, "the disk's last host lends nothing more: \
+                the cache fills as the disk is read");
+        }
+    }
+
+    /// Goes through the segments of the other host, the newest first. How many blocks they have; none if it does
+    /// not lend them any more.
+    async fn pass(&self, pass: Pass) -> Option<u64> {
+        let (mut at, mut blocks) = (0, 0);
+        loop {
+            let (answer, contents) = oneshot::channel();
+            self.tell.send(Happens::NeedsContents { at, answer }).ok()?;
+            let (segments, runs) = contents.await.ok()??;
+            blocks += runs.iter().map(|run| u64::from(run.count)).sum::<u64>();
+            match pass {
+                Pass::List => self.steps.handle.list_borrowable(self.steps.entry.id, runs),
+                Pass::Pull => self.pull(runs).await,
+            }
+            at += 1;
+            if at >= segments {
+                return Some(blocks);
+            }
+        }
+    }
+
+    /// Brings runs into the cache.
+    async fn pull(&self, runs: Vec<Run>) {
+        let pulls: Vec<_> = runs
+            .into_iter()
+            .map(|run| {
+                let (sender, ended) = oneshot::channel();
+                let reply = Box::new(move |result| {
+                    let _ = sender.send(result);
+                });
+                self.steps.handle.pull(self.steps.entry.id, run, reply);
+                ended
+            })
+            .collect();
+        for pull in pulls {
+            // What could not be pulled is read when a guest needs it.
+            let _ = pull.await;
+        }
+    }
+}

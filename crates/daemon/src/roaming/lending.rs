@@ -1,0 +1,139 @@
+//! What is cached here of a disk that was given away, read for the host that has it now.
+
+use super::Peering;
+use block_io::PAGE_BYTES;
+use cache::{Borrowed, LoanRequest};
+use flash_format::SegmentIndex;
+use link_protocol::{DATA_MAX, Frame, Message, NotServed, encode_runs};
+use shard::ShardHandle;
+use std::sync::Arc;
+use tokio::sync::{Mutex, oneshot};
+use units::{BlockIndex, DiskId};
+
+/// A disk that was given away with this epoch of its new owner.
+#[derive(Clone)]
+pub(super) struct Lending {
+    epoch: u64,
+    disk: DiskId,
+    shard: ShardHandle,
+    /// Its segments, the newest first, as they were when the new owner began to ask.
+    segments: Arc<Mutex<Vec<SegmentIndex>>>,
+}
+
+impl Lending {
+    pub(super) fn new(disk: DiskId, epoch: u64, shard: ShardHandle) -> Self {
+        Self {
+            epoch,
+            disk,
+            shard,
+            segments: Arc::default(),
+        }
+    }
+
+    /// Answers what the host that has a disk now asks, if it is lent.
+    pub(super) fn say(lending: Option<Self>, peering: Peering, number: u64, asked: Message) {
+        tokio::spawn(async move {
+            let frame = match lending {
+                Some(lending) => lending.answer(number, asked).await,
+                None => Frame::numbered(number, not_served().0),
+            };
+            // Asked again if it is lost, or had from the origin.
+            let _ = peering.say(frame).await;
+        });
+    }
+
+    /// The answer to what the host that has the disk now asks, in a session of this epoch.
+    async fn answer(self, number: u64, asked: Message) -> Frame {
+        let answer = match asked {
+            Message::AskContents { epoch, at, .. } if epoch == self.epoch => {
+                self.contents(at).await
+            }
+            Message::AskBlocks {
+                epoch,
+                first,
+                count,
+                ..
+            } if epoch == self.epoch => self.blocks(first, count).await,
+            _ => None,
+        };
+        let (message, data) = answer.unwrap_or_else(not_served);
+        Frame {
+            number,
+            message,
+            data,
+        }
+    }
+
+    async fn contents(&self, at: u32) -> Option<(Message, Vec<u8>)> {
+        let disk = self.disk;
+        let mut segments = self.segments.lock().await;
+        if at == 0 {
+            let found = self.lend(LoanRequest::Segments { disk }).await?;
+            let Borrowed::Segments(found) = found else {
+                return None;
+            };
+            *segments = found;
+        }
+        let count = u32::try_from(segments.len()).ok()?;
+        let segment = segments.get(at as usize).copied();
+        drop(segments);
+        let runs = match segment {
+            None => Vec::new(),
+            Some(segment) => match self.lend(LoanRequest::Contents { disk, segment }).await? {
+                Borrowed::Contents(blocks) => runs(&blocks),
+                Borrowed::Segments(_) | Borrowed::Blocks(_) => return None,
+            },
+        };
+        Some((Message::Contents { segments: count }, encode_runs(&runs)))
+    }
+
+    async fn blocks(&self, first: u64, count: u32) -> Option<(Message, Vec<u8>)> {
+        let request = LoanRequest::Blocks {
+            disk: self.disk,
+            first: BlockIndex::new(first),
+            count: count.min(u32::try_from(DATA_MAX / PAGE_BYTES).unwrap_or(1)),
+        };
+        match self.lend(request).await? {
+            Borrowed::Blocks(bytes) => Some((Message::Bytes, bytes)),
+            Borrowed::Segments(_) | Borrowed::Contents(_) => None,
+        }
+    }
+
+    async fn lend(&self, request: LoanRequest) -> Option<Borrowed<Vec<u8>>> {
+        let (sender, answer) = oneshot::channel();
+        let reply = Box::new(move |result| {
+            let _ = sender.send(result);
+        });
+        self.shard.lend(self.disk, request, reply);
+        answer.await.ok()?.ok()
+    }
+}
+
+fn not_served() -> (Message, Vec<u8>) {
+    let why = NotServed::Elsewhere;
+    (Message::NotServed { why }, Vec::new())
+}
+
+/// Blocks that follow each other, together.
+fn runs(blocks: &[BlockIndex]) -> Vec<(u64, u32)> {
+    let mut runs: Vec<(u64, u32)> = Vec::new();
+    for block in blocks {
+        match runs.last_mut() {
+            Some((first, count)) if *first + u64::from(*count) == block.get() => *count += 1,
+            _ => runs.push((block.get(), 1)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_follow_each_other_are_listed_together() {
+        let blocks = [4, 5, 6, 9, 8, 9].map(BlockIndex::new);
+        assert_eq!(runs(&blocks), [(4, 3), (9, 1), (8, 2)]);
+        assert_eq!(runs(&[]), []);
+    }
+}

@@ -1,0 +1,57 @@
+//! A disk that comes to a host finds its cache there: what the last host has cached is lent, and pulled. The origin
+//! has other bytes in these tests from when the disk has come, so that nobody can mistake where bytes come from.
+
+use std::time::Duration;
+
+use e2e::{Expected, RoamingPair, RoamingSettings, scenario, wait_until};
+
+const BLOCK: u64 = 4096;
+const COME: &str = "the disk's cache has come";
+
+fn comes_warm(write_policy: &'static str) {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let settings = RoamingSettings {
+            write_policy,
+            ..RoamingSettings::default()
+        };
+        let mut pair = RoamingPair::start(lab, settings)?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut source = pair.client(0)?;
+        expected.write(&mut source, (0..400).step_by(3), 1)?;
+        expected.check("the source", &mut source)?;
+        source.flush()?;
+        expected.check("the source", &mut source)?;
+        source.close()?;
+        pair.wait_until_owned_by(0)?;
+        let mut destination = pair.client(1)?;
+        let written_here = || (1..400).step_by(50);
+        expected.write(&mut destination, written_here(), 2)?;
+        pair.wait_until_owned_by(1)?;
+        wait_until(COME, Duration::from_secs(10), || {
+            Ok(pair.log(1)?.contains(COME))
+        })?;
+        destination.flush()?;
+        pair.flush_and_compare(&expected)?;
+        let origin = std::fs::read(pair.image.path())?;
+        let mut other_bytes = vec![0xee; origin.len()];
+        for block in written_here() {
+            let bytes = usize::try_from(block * BLOCK)?..usize::try_from((block + 1) * BLOCK)?;
+            other_bytes[bytes.clone()].copy_from_slice(&origin[bytes]);
+        }
+        std::fs::write(pair.image.path(), other_bytes)?;
+        expected.check("the destination", &mut destination)?;
+        destination.close()?;
+        std::fs::write(pair.image.path(), &origin)?;
+        pair.stop_both()
+    });
+}
+
+#[test]
+fn a_disk_that_is_written_through_comes_warm() {
+    comes_warm("through");
+}
+
+#[test]
+fn a_disk_with_unwritten_data_comes_warm() {
+    comes_warm("back");
+}
