@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use e2e::{Expected, Lab, RoamingPair, RoamingSettings, Session, block, scenario};
+use e2e::{Expected, Lab, RoamingPair, RoamingSettings, Session, block, scenario, wait_until};
 
 fn goes_there_and_back(write_policy: &'static str) {
     scenario(RoamingPair::TOOLS, |lab| {
@@ -55,6 +55,42 @@ fn a_disk_with_unwritten_data_goes_there_and_back() {
 #[test]
 fn a_disk_that_is_written_through_goes_there_and_back() {
     goes_there_and_back("through");
+}
+
+#[test]
+fn what_is_dirty_goes_to_the_origin_when_a_guest_comes_at_the_other_host() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let settings = RoamingSettings {
+            write_policy: "back",
+            ..RoamingSettings::default()
+        };
+        let mut pair = RoamingPair::start(lab, settings)?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut source = pair.client(0)?;
+        expected.write(&mut source, 0..300, 1)?;
+        pair.wait_until_owned_by(0)?;
+        let has_all = |pair: &RoamingPair, expected: &Expected| {
+            let at_origin = std::fs::read(pair.image.path())?;
+            anyhow::Ok(expected.compare("the origin", &at_origin).is_ok())
+        };
+        ensure!(
+            !has_all(&pair, &expected)?,
+            "the origin lacks what was just written"
+        );
+        let destination = pair.client(1)?;
+        let limit = Duration::from_secs(10);
+        wait_until("the origin to have all", limit, || {
+            has_all(&pair, &expected)
+        })?;
+        // And what is written from then on.
+        expected.write(&mut source, 200..400, 2)?;
+        wait_until("the origin to have more", limit, || {
+            has_all(&pair, &expected)
+        })?;
+        destination.close()?;
+        source.close()?;
+        pair.stop_both()
+    });
 }
 
 #[test]

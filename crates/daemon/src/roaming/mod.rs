@@ -8,6 +8,7 @@
 //! ```
 
 mod borrowing;
+mod draining;
 mod lending;
 mod proxied_reads;
 mod register;

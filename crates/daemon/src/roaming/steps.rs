@@ -6,6 +6,7 @@ use crate::control::Control;
 use crate::registry::{Entry, Phase};
 use api::types::Problem;
 use block_io::OriginGeometry;
+use configuration::WritePolicy;
 use handoff::{Action, Event, TakeError};
 use origin::Opened;
 use shard::{Reply, ShardHandle};
@@ -38,8 +39,23 @@ impl Steps {
     pub(super) async fn settle(self: Arc<Self>, is_return: bool) -> Event {
         let id = self.entry.id;
         let held = self.ask(|shard, reply| shard.hold(id, is_return, reply));
-        let ok = held.await && self.ask(|shard, reply| shard.destage(id, reply)).await;
+        let ok = held.await && self.destage().await;
         Event::Settled(ok)
+    }
+
+    /// Whether the origin may lack what was written.
+    pub(super) fn is_written_back(&self) -> bool {
+        let now = self.control.registry().get(&self.entry.config.name);
+        now.unwrap_or_else(|| self.entry.clone())
+            .config
+            .write_policy
+            == WritePolicy::Back
+    }
+
+    /// Brings what is dirty to the origin. False if that has failed.
+    pub(super) async fn destage(&self) -> bool {
+        let id = self.entry.id;
+        self.ask(|shard, reply| shard.destage(id, reply)).await
     }
 
     /// Carries a step out that [`Ownership`](handoff::Ownership) asks for.

@@ -2,6 +2,7 @@
 //! carried out beside.
 
 use super::borrowing::Borrowing;
+use super::draining::Draining;
 use super::lending::Lending;
 use super::proxied_reads::{Ended, ProxiedReads};
 use super::register::Register;
@@ -44,6 +45,8 @@ struct Roamer {
     asked: Option<Instant>,
     /// What is borrowed since it came here.
     borrowing: Option<Borrowing>,
+    /// What brings dirty bytes to the origin while a guest is at the other host.
+    draining: Option<Draining>,
     /// What is lent since it was given away.
     lending: Option<Lending>,
     /// The epoch that was granted last, and is not taken yet.
@@ -120,6 +123,7 @@ pub(super) async fn run(
         reads: ProxiedReads::new(number),
         asked: None,
         borrowing: None,
+        draining: None,
         lending: None,
         granted: None,
         given: None,
@@ -300,11 +304,12 @@ impl Roamer {
                 self.ask_for_bytes().await;
             }
             Said::NotServed { .. } => self.reads.refused(number),
-            Said::Client { is_there, .. } => self.see_incoming(if is_there {
-                IncomingClient::Came
-            } else {
-                IncomingClient::Gone
-            }),
+            Said::Client { is_there, .. } => {
+                let drains = is_there && self.ownership.serves() && self.steps.is_written_back();
+                self.draining = drains.then(|| Draining::begin(Arc::clone(&self.steps)));
+                let (came, gone) = (IncomingClient::Came, IncomingClient::Gone);
+                self.see_incoming(if is_there { came } else { gone });
+            }
             Said::Claim { is_return, .. } => self.claimed(is_return).await,
             Said::Grant { epoch, .. } => {
                 self.granted = Some(epoch);
@@ -454,6 +459,7 @@ impl Roamer {
                         Action::Close => {
                             self.are_returns = true;
                             self.borrowing = None;
+                            self.draining = None;
                         }
                         Action::Record { epoch } => self.given = Some(epoch),
                         Action::Take { .. } => self.lending = None,
