@@ -30,6 +30,8 @@ pub struct RoamingSettings {
     pub certified: [&'static str; 2],
     /// Whether the hosts know of each other. Otherwise they share an NBD server, each as if alone.
     pub roams: bool,
+    /// What comes of the cache when the disk moves: `on-demand`, `hotlist` or `none`.
+    pub strategy: &'static str,
     /// Size of the flash files.
     pub flash_mib: u64,
     /// Whether each host has a socket for vhost-user: see [`RoamingPair::vhost_socket`].
@@ -42,6 +44,7 @@ impl Default for RoamingSettings {
             write_policy: "back",
             certified: RoamingPair::NAMES,
             roams: true,
+            strategy: "on-demand",
             flash_mib: 128,
             vhost_user: false,
         }
@@ -102,7 +105,11 @@ impl RoamingPair {
             Some(origin) => DiskSettings::on_nbd(Self::DISK, &origin.uri()),
         }
         .key(&format!("id = '{}'", Self::ID))
-        .key(&format!("write_policy = '{}'", settings.write_policy));
+        .key(&format!("write_policy = '{}'", settings.write_policy))
+        .key(&format!(
+            "migration = {{ strategy = '{}' }}",
+            settings.strategy
+        ));
         if settings.write_policy == "back" {
             // Nothing goes to the origin before somebody asks for it.
             disk = disk.key(

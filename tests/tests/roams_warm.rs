@@ -3,15 +3,17 @@
 
 use std::time::Duration;
 
+use anyhow::ensure;
 use e2e::{Expected, RoamingPair, RoamingSettings, scenario, wait_until};
 
 const BLOCK: u64 = 4096;
 const COME: &str = "the disk's cache has come";
 
-fn comes_warm(write_policy: &'static str) {
+fn comes(write_policy: &'static str, strategy: &'static str) {
     scenario(RoamingPair::TOOLS, |lab| {
         let settings = RoamingSettings {
             write_policy,
+            strategy,
             ..RoamingSettings::default()
         };
         let mut pair = RoamingPair::start(lab, settings)?;
@@ -27,9 +29,11 @@ fn comes_warm(write_policy: &'static str) {
         let written_here = || (1..400).step_by(50);
         expected.write(&mut destination, written_here(), 2)?;
         pair.wait_until_owned_by(1)?;
-        wait_until(COME, Duration::from_secs(10), || {
-            Ok(pair.log(1)?.contains(COME))
-        })?;
+        let is_warm = strategy != "none";
+        if is_warm {
+            let limit = Duration::from_secs(10);
+            wait_until(COME, limit, || Ok(pair.log(1)?.contains(COME)))?;
+        }
         destination.flush()?;
         pair.flush_and_compare(&expected)?;
         let origin = std::fs::read(pair.image.path())?;
@@ -39,7 +43,8 @@ fn comes_warm(write_policy: &'static str) {
             other_bytes[bytes.clone()].copy_from_slice(&origin[bytes]);
         }
         std::fs::write(pair.image.path(), other_bytes)?;
-        expected.check("the destination", &mut destination)?;
+        let seen = expected.check("the destination", &mut destination);
+        ensure!(seen.is_ok() == is_warm, "{strategy}: {seen:?}");
         destination.close()?;
         std::fs::write(pair.image.path(), &origin)?;
         pair.stop_both()
@@ -48,10 +53,20 @@ fn comes_warm(write_policy: &'static str) {
 
 #[test]
 fn a_disk_that_is_written_through_comes_warm() {
-    comes_warm("through");
+    comes("through", "on-demand");
 }
 
 #[test]
 fn a_disk_with_unwritten_data_comes_warm() {
-    comes_warm("back");
+    comes("back", "on-demand");
+}
+
+#[test]
+fn a_disk_whose_blocks_are_only_listed_is_warmed_by_the_origin() {
+    comes("through", "hotlist");
+}
+
+#[test]
+fn a_disk_of_which_nothing_is_lent_comes_cold() {
+    comes("through", "none");
 }

@@ -5,6 +5,7 @@
 
 use super::encryption::EncryptionConfig;
 use super::link::{LinkConfig, PeerConfig};
+use super::migration::MigrationConfig;
 use super::nbd_clients::{ClientName, DiskNbdConfig};
 use super::origins::OriginConfig;
 use super::policy::PolicyConfig;
@@ -253,6 +254,9 @@ pub struct DiskConfig {
     /// Whether the peers list it too and may have it in turn.
     #[serde(default)]
     pub roams: bool,
+    /// How it comes to this host, if it roams.
+    #[serde(default)]
+    pub migration: MigrationConfig,
     /// The size that the origin must have.
     #[serde(default)]
     #[schema(value_type = Option<String>, example = "20GiB")]
@@ -283,6 +287,7 @@ impl DiskConfig {
             read_only: false,
             shared: false,
             roams: false,
+            migration: MigrationConfig::default(),
             size: None,
             id: None,
             nbd: DiskNbdConfig::default(),

@@ -158,6 +158,7 @@ pub(crate) enum Borrow {
     Answer { number: u64, bytes: Option<Vec<u8>> },
     Linked(bool),
     Pull { run: Run, reply: Reply<()> },
+    Prefetch { run: Run, reply: Reply<()> },
     End,
 }
 
@@ -378,6 +379,11 @@ impl ShardHandle {
         self.borrow(disk, Borrow::Pull { run, reply });
     }
 
+    /// Brings a run into the cache, as far as it has room, from wherever it can be had.
+    pub fn prefetch(&self, disk: DiskId, run: Run, reply: Reply<()>) {
+        self.borrow(disk, Borrow::Prefetch { run, reply });
+    }
+
     /// Nothing is borrowed any more.
     pub fn end_borrowing(&self, disk: DiskId) {
         self.borrow(disk, Borrow::End);
@@ -437,7 +443,9 @@ impl Roaming {
             Self::Lend { reply, .. } => reply(Err(error)),
             Self::Hold { reply, .. }
             | Self::Give(reply)
-            | Self::Borrow(Borrow::Pull { reply, .. }) => reply(Err(error)),
+            | Self::Borrow(Borrow::Pull { reply, .. } | Borrow::Prefetch { reply, .. }) => {
+                reply(Err(error));
+            }
             Self::Borrow(_)
             | Self::Enter { .. }
             | Self::Incoming(_)

@@ -2,6 +2,7 @@
 
 use crate::encryption::EncryptionConfig;
 use crate::fault::{Fault, absolute};
+use crate::migration::MigrationConfig;
 use crate::model::{Config, DiskConfig};
 use crate::origins::OriginConfig;
 use crate::text::Switch;
@@ -33,12 +34,14 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
         let message = "must be a DNS name in this host's certificate, such as node-a.example";
         faults.push(Fault::new("link.name", message));
     }
-    for (at, disk) in config
-        .disks
-        .iter()
-        .enumerate()
-        .filter(|(_, disk)| disk.roams)
-    {
+    for (at, disk) in config.disks.iter().enumerate() {
+        if !disk.roams {
+            if disk.migration != MigrationConfig::default() {
+                let message = "is for a disk that roams: set roams = true, or leave this out";
+                faults.push(Fault::new(format!("disk[{at}].migration"), message));
+            }
+            continue;
+        }
         if let Some(message) = cannot_roam(config, disk) {
             faults.push(Fault::new(format!("disk[{at}].roams"), message));
         }
@@ -175,5 +178,19 @@ mod tests {
                 |fault: &String| fault.starts_with("disk[0].roams: ") && fault.contains(remedy);
             assert!(faults.iter().any(is_told), "{remedy}: {faults:?}");
         }
+    }
+
+    #[test]
+    fn how_a_cache_moves_is_said_of_a_disk_that_roams() {
+        for strategy in ["none", "hotlist", "on-demand"] {
+            let moves = format!("migration = {{ strategy = '{strategy}' }}\n");
+            let sound = [CACHE, LINK, PEER, DISK, ID, &moves, FILE].concat();
+            assert_eq!(faults_of(&sound), [""; 0]);
+        }
+        let moves = "migration = { strategy = 'none' }\n";
+        let stays = [CACHE, "[[disk]]\nname = \"d\"\n", moves, FILE].concat();
+        let faults = faults_of(&stays);
+        let is_told = |fault: &String| fault.starts_with("disk[0].migration: ");
+        assert!(faults.iter().any(is_told), "{faults:?}");
     }
 }

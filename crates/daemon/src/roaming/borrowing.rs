@@ -10,6 +10,7 @@
 use super::Happens;
 use super::steps::Steps;
 use borrowing::Run;
+use configuration::Strategy;
 use link_protocol::{Frame, Message, decode_runs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,12 +56,23 @@ impl Borrowing {
             asked: BTreeMap::new(),
             pulling: None,
         };
+        if !borrowing.strategy().borrows() {
+            borrowing
+                .steps
+                .handle
+                .end_borrowing(borrowing.steps.entry.id);
+        }
         borrowing.pull();
         borrowing
     }
 
+    fn strategy(&self) -> Strategy {
+        self.steps.entry.config.migration.strategy
+    }
+
     fn pull(&mut self) {
         let pull = Pull {
+            borrows: self.strategy().borrows(),
             steps: Arc::clone(&self.steps),
             tell: self.tell.clone(),
         };
@@ -154,6 +166,8 @@ enum Pass {
 
 /// Lists and pulls what the other host has.
 struct Pull {
+    /// Whether blocks are read at the other host.
+    borrows: bool,
     steps: Arc<Steps>,
     tell: UnboundedSender<Happens>,
 }
@@ -164,8 +178,7 @@ impl Pull {
         let began = std::time::Instant::now();
         let from = &self.steps.peering.there;
         let mut came = None;
-        if let Some(blocks) = self.pass(Pass::List).await {
-            tracing::debug!(%disk, from, blocks, "the cache of the disk's last host is listed");
+        if !self.borrows || self.pass(Pass::List).await.is_some() {
             came = self.pass(Pass::Pull).await;
         }
         // Without an answer, too: what is listed would be asked for in vain.
@@ -209,7 +222,12 @@ impl Pull {
                 let reply = Box::new(move |result| {
                     let _ = sender.send(result);
                 });
-                self.steps.handle.pull(self.steps.entry.id, run, reply);
+                let (id, handle) = (self.steps.entry.id, &self.steps.handle);
+                if self.borrows {
+                    handle.pull(id, run, reply);
+                } else {
+                    handle.prefetch(id, run, reply);
+                }
                 ended
             })
             .collect();

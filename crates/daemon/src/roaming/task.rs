@@ -174,7 +174,8 @@ impl Roamer {
 
     /// The disk has come: what its last host has cached is borrowed, if that has granted it.
     fn borrow(&mut self) {
-        let Some(epoch) = self.granted.take() else {
+        let lists = self.steps.entry.config.migration.strategy.lists();
+        let Some(epoch) = self.granted.take().filter(|_| lists) else {
             let id = self.steps.entry.id;
             return self.steps.handle.end_borrowing(id);
         };

@@ -7,6 +7,7 @@ use crate::control::{Borrow, Roaming};
 use crate::error::{Reply, ShardError};
 use crate::limits::LATE_TIME_MAX;
 use block_io::{IoError, Payload};
+use borrowing::Run;
 use cache::{OfDirty, Request, Verb};
 use frontend::Incoming;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Offset};
@@ -69,7 +70,7 @@ impl Shard {
     fn borrow(&mut self, disk: DiskId, what: Borrow) {
         let (Some(slot), Some(loans)) = (self.disks.slot_of(disk), self.standbys.loans(disk))
         else {
-            if let Borrow::Pull { reply, .. } = what {
+            if let Borrow::Pull { reply, .. } | Borrow::Prefetch { reply, .. } = what {
                 reply(Err(ShardError::NoSuchDisk));
             }
             return;
@@ -78,30 +79,34 @@ impl Shard {
             Borrow::List(runs) => return loans.list(&runs),
             Borrow::Pull { run, reply } => {
                 let runs = loans.borrowable(run);
-                let vm = self.cache.facts().tenant_of(slot);
-                let (Some(vm), Some((last, others))) = (vm, runs.split_last()) else {
-                    return reply(Ok(()));
-                };
-                let others = others.iter().map(|run| (run, None));
-                for (run, reply) in others.chain([(last, Some(reply))]) {
-                    let prefetch = self
-                        .jobs
-                        .wait_for_end(reply.unwrap_or_else(|| Box::new(|_| {})));
-                    let verb = Verb::Prefetch {
-                        offset: run.first.start(),
-                        length: Bytes::new(u64::from(run.count) * BLOCK_BYTES),
-                    };
-                    let id = Asker::Command(prefetch).id();
-                    let disk = slot;
-                    self.cache.request(Request { id, disk, vm, verb }, self.now);
-                }
-                return;
+                return self.prefetch(slot, &runs, reply);
             }
+            Borrow::Prefetch { run, reply } => return self.prefetch(slot, &[run], reply),
             Borrow::Answer { number, bytes } => loans.answer(number, bytes),
             Borrow::Linked(is_linked) => loans.set_linked(is_linked),
             Borrow::End => loans.end(),
         }
         self.poll_origin(slot);
+    }
+
+    /// Prefetches runs; the last one's end is that of all.
+    fn prefetch(&mut self, slot: DiskSlot, runs: &[Run], reply: Reply<()>) {
+        let vm = self.cache.facts().tenant_of(slot);
+        let (Some(vm), Some((last, others))) = (vm, runs.split_last()) else {
+            return reply(Ok(()));
+        };
+        let others = others.iter().map(|run| (run, None));
+        for (run, reply) in others.chain([(last, Some(reply))]) {
+            let reply = reply.unwrap_or_else(|| Box::new(|_| {}));
+            let prefetch = self.jobs.wait_for_end(reply);
+            let verb = Verb::Prefetch {
+                offset: run.first.start(),
+                length: Bytes::new(u64::from(run.count) * BLOCK_BYTES),
+            };
+            let (id, disk) = (Asker::Command(prefetch).id(), slot);
+            let request = Request { id, disk, vm, verb };
+            self.cache.request(request, self.now);
+        }
     }
 
     fn request_again(&mut self, requests: Vec<(usize, Incoming)>) {
