@@ -102,6 +102,9 @@ impl Shared {
     fn relay(self: &Arc<Self>, here: TcpStream, place: usize, end: u16) -> std::io::Result<()> {
         here.set_nonblocking(false)?;
         let there = TcpStream::connect((HOSTS, end))?;
+        // As both ends do: the cable delays nothing.
+        here.set_nodelay(true)?;
+        there.set_nodelay(true)?;
         let (mut from_here, mut to_here) = (here.try_clone()?, here.try_clone()?);
         let (mut from_there, mut to_there) = (there.try_clone()?, there.try_clone()?);
         let number = {

@@ -12,12 +12,19 @@ use super::steps::Steps;
 use borrowing::Run;
 use configuration::Strategy;
 use link_protocol::{Frame, Message, decode_runs};
+use shard::ShardError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use units::BlockIndex;
+
+/// Most blocks that are pulled at a time: half a megabyte, 4 ms of a gigabit.
+const WINDOW_BLOCKS_MAX: u32 = 128;
+/// Most blocks of them in one piece.
+const PIECE_BLOCKS_MAX: u32 = 32;
 
 /// The contents of a segment, and how many segments there are. None: they are not to be had.
 pub(super) type Contents = Option<(u32, Vec<Run>)>;
@@ -175,7 +182,7 @@ struct Pull {
 impl Pull {
     async fn run(self) {
         let (id, disk) = (self.steps.entry.id, &self.steps.entry.config.name);
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         let from = &self.steps.peering.there;
         let mut came = None;
         if !self.borrows || self.pass(Pass::List).await.is_some() {
@@ -213,27 +220,69 @@ impl Pull {
         }
     }
 
-    /// Brings runs into the cache.
+    /// Brings runs into the cache, a window of blocks at a time. After each it rests for as long as that took: half of
+    /// the time the link and both flashes are the guest's and its neighbours'.
     async fn pull(&self, runs: Vec<Run>) {
-        let pulls: Vec<_> = runs
-            .into_iter()
-            .map(|run| {
-                let (sender, ended) = oneshot::channel();
-                let reply = Box::new(move |result| {
-                    let _ = sender.send(result);
-                });
-                let (id, handle) = (self.steps.entry.id, &self.steps.handle);
-                if self.borrows {
-                    handle.pull(id, run, reply);
-                } else {
-                    handle.prefetch(id, run, reply);
-                }
-                ended
-            })
-            .collect();
-        for pull in pulls {
-            // What could not be pulled is read when a guest needs it.
-            let _ = pull.await;
+        let mut pieces = runs.into_iter().flat_map(pieces).peekable();
+        while pieces.peek().is_some() {
+            let began = Instant::now();
+            let (mut under_way, mut blocks) = (Vec::new(), 0);
+            while let Some(piece) =
+                pieces.next_if(|piece| blocks + piece.count <= WINDOW_BLOCKS_MAX)
+            {
+                blocks += piece.count;
+                under_way.push(self.begin(piece));
+            }
+            for ended in under_way {
+                // What could not be pulled is read when a guest needs it.
+                let _ = ended.await;
+            }
+            tokio::time::sleep(began.elapsed()).await;
         }
+    }
+
+    fn begin(&self, run: Run) -> oneshot::Receiver<Result<(), ShardError>> {
+        let (sender, ended) = oneshot::channel();
+        let reply = Box::new(move |result| {
+            let _ = sender.send(result);
+        });
+        let (id, handle) = (self.steps.entry.id, &self.steps.handle);
+        if self.borrows {
+            handle.pull(id, run, reply);
+        } else {
+            handle.prefetch(id, run, reply);
+        }
+        ended
+    }
+}
+
+/// The parts of a run that are pulled one after the other.
+fn pieces(run: Run) -> impl Iterator<Item = Run> {
+    let starts = (0..run.count).step_by(PIECE_BLOCKS_MAX as usize);
+    starts.map(move |start| Run {
+        first: run.first.advance(u64::from(start)),
+        count: (run.count - start).min(PIECE_BLOCKS_MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_pulled_in_pieces() {
+        let run = |first, count| Run {
+            first: BlockIndex::new(first),
+            count,
+        };
+        let all: Vec<Run> = pieces(run(5, 2 * PIECE_BLOCKS_MAX + 1)).collect();
+        let size = u64::from(PIECE_BLOCKS_MAX);
+        let expected = [
+            run(5, PIECE_BLOCKS_MAX),
+            run(5 + size, PIECE_BLOCKS_MAX),
+            run(5 + 2 * size, 1),
+        ];
+        assert_eq!(all, expected);
+        assert_eq!(pieces(run(5, 0)).count(), 0);
     }
 }
