@@ -188,6 +188,11 @@ impl RoamingPair {
         &self.labs[at]
     }
 
+    /// What a host's configuration says.
+    pub fn settings(&self, at: usize) -> &HearthSettings {
+        &self.settings[at]
+    }
+
     /// Kills a daemon without warning.
     ///
     /// # Errors

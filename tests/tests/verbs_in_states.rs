@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 /// Size of each dirty log, and of each disk, in MiB.
 const LOG_MIB: u64 = 16;
 /// Room for one log for each verb, and for one that grows.
-const FLASH_MIB: u64 = 768;
+const FLASH_MIB: u64 = 832;
 
 /// How a verb is asked.
 #[derive(Clone, Copy)]
@@ -112,6 +112,8 @@ const VERBS: &[Verb] = &[
     ),
     api("disk list", "GET", "/v1/disks"),
     command("xml --disk NAME"),
+    api("migrate list", "GET", "/v1/roaming"),
+    api("migrate show NAME", "GET", "/v1/roaming/NAME"),
     api("vm list", "GET", "/v1/vms"),
     api("vm show NAME", "GET", "/v1/vms/NAME"),
     sent(
@@ -171,6 +173,8 @@ const TABLE: &str = "\
 | `disk detach NAME --drop-dirty --yes-lose-data` | done | not-ready | later done | later done | refused | refused | no-such-disk | done | done | unreachable |
 | `disk list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `xml --disk NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |
+| `migrate list` | done | done | done | done | done | done | done | done | done | unreachable |
+| `migrate show NAME` | refused | refused | refused | refused | done | done | no-such-disk | refused | refused | unreachable |
 | `vm list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `vm show NAME` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
 | `vm set NAME --weight 200` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |

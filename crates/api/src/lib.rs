@@ -9,6 +9,7 @@ pub mod client;
 mod counters;
 pub mod front_ends;
 pub mod problem;
+pub mod roaming;
 #[cfg(feature = "samples")]
 pub mod samples;
 pub mod types;

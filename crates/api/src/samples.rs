@@ -6,6 +6,10 @@
     reason = "only tests ask for these"
 )]
 
+mod roaming;
+
+pub use roaming::{roaming, roaming_disk};
+
 use super::front_ends::{RequestMemory, VhostSocket, VhostUser};
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,

@@ -346,7 +346,7 @@ fn request_latency(times: &RequestTimes) -> DiskLatency {
     }
 }
 
-fn latency(histogram: &Histogram) -> Latency {
+pub(super) fn latency(histogram: &Histogram) -> Latency {
     Latency {
         count: histogram.count(),
         sum_seconds: nanoseconds(histogram.sum_nanos()),

@@ -11,6 +11,7 @@ use super::policies::PolicyBook;
 use super::recording::Recordings;
 use super::registry::{Entry, Registry};
 use super::remembered::Remembered;
+use super::roaming_answers::RoamingAnswers;
 use super::shards::{Shard, Shards};
 use super::sockets::Sockets;
 use super::state::StateDir;
@@ -43,6 +44,7 @@ pub(super) async fn assemble(
     config: &Config,
     sockets: &Arc<Sockets>,
     state: StateDir,
+    roaming: Option<RoamingAnswers>,
 ) -> Result<Daemon, ServeError> {
     let changed = state
         .settings()
@@ -76,6 +78,7 @@ pub(super) async fn assemble(
         Arc::clone(&disk_sockets),
         Arc::clone(&remembered),
         Arc::clone(&recordings),
+        roaming,
     );
     let parts = (tenancies, opener, observer);
     let control = Control::new(

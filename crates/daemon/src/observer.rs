@@ -4,12 +4,15 @@ use super::advice::{Divided, advise};
 use super::answers;
 use super::disk_sockets::DiskSockets;
 use super::ledger::Ledger;
+use super::problems::does_not_roam;
 use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry};
 use super::remembered::Remembered;
+use super::roaming_answers::RoamingAnswers;
 use super::shards::{Pulse, Pulses, Shard, Shards, states};
 use super::vm_answers::{Seen, accounts, policy};
 use api::advice::HostAdvice;
+use api::roaming::{RoamingDisk, RoamingDisks};
 use api::types::{CacheStatus, DiskSource, DiskStatus, Disks, Listener, Problem, Status};
 use api::vms::{ImageStatus, VmStatus, Vms};
 use configuration::Name;
@@ -26,6 +29,8 @@ pub struct Observer {
     disk_sockets: Arc<DiskSockets>,
     remembered: Arc<Remembered>,
     recordings: Arc<Recordings>,
+    /// `None`: no disk roams.
+    roaming: Option<RoamingAnswers>,
     /// What was written to flash, and when.
     ledger: Mutex<Ledger>,
     listeners: Mutex<Vec<Listener>>,
@@ -38,6 +43,7 @@ impl Observer {
         disk_sockets: Arc<DiskSockets>,
         remembered: Arc<Remembered>,
         recordings: Arc<Recordings>,
+        roaming: Option<RoamingAnswers>,
     ) -> Self {
         Self {
             started: Instant::now(),
@@ -46,6 +52,7 @@ impl Observer {
             disk_sockets,
             remembered,
             recordings,
+            roaming,
             ledger: Mutex::default(),
             listeners: Mutex::default(),
         }
@@ -239,10 +246,41 @@ impl Observer {
 
     /// Everything that metrics tell of, as it was at one moment of each cache: what disks have adds up
     /// to what their cache has.
-    pub async fn snapshot(&self) -> (Status, Disks, Vms) {
+    pub async fn snapshot(&self) -> (Status, Disks, Vms, RoamingDisks) {
         let pulses = self.shards.pulses().await;
         let (status, disks) = (self.status_of(&pulses), self.disks_of(&pulses));
-        (status, disks, self.vms_of(&states(pulses)))
+        let roaming = self.roaming_of(&disks);
+        (status, disks, self.vms_of(&states(pulses)), roaming)
+    }
+
+    /// Every disk that roams, by name.
+    pub async fn roaming(&self) -> RoamingDisks {
+        self.roaming_of(&self.disks().await)
+    }
+
+    fn roaming_of(&self, disks: &Disks) -> RoamingDisks {
+        let Some(roaming) = &self.roaming else {
+            return RoamingDisks::default();
+        };
+        let shown = disks.disks.iter().filter_map(|status| {
+            let entry = self.registry.get(&status.name)?;
+            entry.config.roams.then(|| roaming.disk(&entry, status))
+        });
+        roaming.all(shown.collect())
+    }
+
+    /// One disk that roams.
+    ///
+    /// # Errors
+    /// If there is none of this name, or it does not roam.
+    pub async fn roaming_disk(&self, name: &Name) -> Result<RoamingDisk, Problem> {
+        let entry = self.registry.entry(name)?;
+        match &self.roaming {
+            Some(roaming) if entry.config.roams => {
+                Ok(roaming.disk(&entry, &self.look(&entry).await))
+            }
+            _ => Err(does_not_roam(name)),
+        }
     }
 
     /// Every disk, by name.

@@ -23,6 +23,14 @@ pub(super) fn stands_by(name: &Name) -> Problem {
         .with_remedy("give the command at the host that has the disk, or move its VM here")
 }
 
+/// What is asked of a disk is for those that roam.
+pub(super) fn does_not_roam(name: &Name) -> Problem {
+    let detail = format!("the disk '{name}' does not roam");
+    Problem::new(ProblemKind::Refused, detail).with_remedy(
+        "give it an id and roams = true in the configuration of both hosts, and restart the daemons",
+    )
+}
+
 /// A disk waits, and what is asked of it needs it to be attached.
 pub(super) fn not_ready(name: &Name, why: &Problem) -> Problem {
     let is_origin = why.is(ProblemKind::Origin);

@@ -116,16 +116,22 @@ async fn run(
     let mut signals = Signals::new().map_err(|error| failed(&error))?;
     let state = open_state(config, sockets)?;
     let disks_before = state.disks().map_err(|error| failed(&error))?;
+    let roaming = Roaming::start(config).await.map_err(|error| {
+        ServeError::of(ServeErrorKind::Failed, &*error)
+            .with_remedy("correct [link] and [[peer]] in the configuration")
+    })?;
     let Daemon {
         control,
         exports,
         server,
         new_locks,
-    } = assemble(config, sockets, state).await?;
-    let roaming = Roaming::start(config).await.map_err(|error| {
-        ServeError::of(ServeErrorKind::Failed, &*error)
-            .with_remedy("correct [link] and [[peer]] in the configuration")
-    })?;
+    } = assemble(
+        config,
+        sockets,
+        state,
+        roaming.as_ref().map(Roaming::answers),
+    )
+    .await?;
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
     tokio::spawn(watch_locks(Arc::clone(&control), new_locks));
     let_go_of_sockets(&control, sockets, nbd_socket(config));

@@ -39,4 +39,4 @@ pub use gate::{Gate, IncomingClient, Look, Notice, Passage, Wants};
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};
 pub use message::{Message, Refusal};
-pub use ownership::Ownership;
+pub use ownership::{Ownership, Role};

@@ -4,6 +4,23 @@ use crate::event::{Action, Client, Decision, Event, Found, Holder, Record, TakeE
 use crate::guard::{Guard, holds};
 use crate::message::{Message, Refusal};
 
+/// What a host is to a unit, as an operator sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The peer, or nobody, has it.
+    Standby,
+    /// A guest here waits for it, and the peer is asked.
+    Claiming,
+    /// It is about to be locked and opened here.
+    Taking,
+    /// It is here: guests' requests are carried out.
+    Owner,
+    /// The peer has claimed it, and nothing is decided: guests' requests wait.
+    Granting,
+    /// It is decided that the peer has it, and this host has not let go of it yet.
+    Giving,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum State {
     /// The peer, or nobody, has it.
@@ -98,6 +115,29 @@ impl Ownership {
     /// Whether guests' requests are carried out.
     pub fn serves(&self) -> bool {
         matches!(self.state, State::Owning { .. })
+    }
+
+    /// What this host is to the unit.
+    pub fn role(&self) -> Role {
+        match self.state {
+            State::Standby => Role::Standby,
+            State::Claiming { .. } => Role::Claiming,
+            State::Taking { .. } => Role::Taking,
+            State::Owning { .. } => Role::Owner,
+            State::Stopping(_) => Role::Granting,
+            State::Giving { .. } => Role::Giving,
+        }
+    }
+
+    /// The epoch of the last owner that this host knows of; `None` if that is only in the record.
+    pub fn epoch(&self) -> Option<u64> {
+        match self.state {
+            State::Standby | State::Claiming { .. } => self.given,
+            State::Taking { epoch, .. }
+            | State::Owning { epoch, .. }
+            | State::Stopping(Stopping { epoch, .. })
+            | State::Giving { epoch, .. } => Some(epoch),
+        }
     }
 
     /// Takes an event.

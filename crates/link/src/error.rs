@@ -45,3 +45,31 @@ pub enum LinkError {
     #[error("there is another connection to the peer")]
     Replaced,
 }
+
+impl LinkError {
+    /// What to do about it; `None` where the connection comes back by itself or nobody knows.
+    pub fn remedy(&self) -> Option<&'static str> {
+        let certificates = "see that each host's certificate names it as its peer does, has not expired, and is signed \
+            by the other's link.authority";
+        Some(match self {
+            Self::Unreachable { .. } => {
+                "see that the peer's daemon runs and that its link.address is the peer's address here"
+            }
+            Self::Tls(_) | Self::NoPeer => certificates,
+            // What TLS has against the other side comes as data that is invalid.
+            Self::Broken(error) if error.kind() == io::ErrorKind::InvalidData => certificates,
+            Self::Preface(_) => {
+                "see that the peer's address is its link.address, and no other service's"
+            }
+            Self::Version(_) => "upgrade the older one of both hosts",
+            Self::Late | Self::Silent | Self::Broken(_) => {
+                "see that the network between both hosts passes the port of the link"
+            }
+            Self::Violation(_) => {
+                "see that both hosts run the same version of Hearth, and report it"
+            }
+            Self::Closed => "see that the peer's daemon runs, and what it logs of the link",
+            Self::Replaced => return None,
+        })
+    }
+}

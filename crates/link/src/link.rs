@@ -7,6 +7,7 @@ use crate::limits::{EVENTS_QUEUED, FRAMES_QUEUED, HANDSHAKES_MAX, Times};
 use link_protocol::{Frame, Preface};
 use rustls::pki_types::ServerName;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Notify, Semaphore};
@@ -63,8 +64,14 @@ pub struct PeerStatus {
     pub peer: Peer,
     /// The version that is spoken with it, if it is connected.
     pub version: Option<u16>,
-    /// Why it is not, as far as is known.
+    /// Since when it is connected, or is not: since the start, if it never was.
+    pub since: Instant,
+    /// How many connections there were.
+    pub connections: u64,
+    /// Why it is not connected, as far as is known.
     pub problem: Option<String>,
+    /// What to do about that.
+    pub remedy: Option<&'static str>,
 }
 
 /// The link of a host to its peers. Cloning shares it.
@@ -88,12 +95,14 @@ struct Known {
     ended: Notify,
 }
 
-#[derive(Default)]
 struct State {
     current: Option<Current>,
     /// How many connections there were.
     serial: u64,
+    /// Since when there is a connection, or none.
+    since: Instant,
     problem: Option<String>,
+    remedy: Option<&'static str>,
 }
 
 /// The connection that is kept.
@@ -131,7 +140,13 @@ impl Link {
             Ok(Known {
                 name: peer_name(&peer.name)?,
                 peer,
-                state: Mutex::default(),
+                state: Mutex::new(State {
+                    current: None,
+                    serial: 0,
+                    since: Instant::now(),
+                    problem: None,
+                    remedy: None,
+                }),
                 ended: Notify::new(),
             })
         });
@@ -157,17 +172,18 @@ impl Link {
         (0..self.0.peers.len()).map(PeerId)
     }
 
-    /// How things stand with every peer.
-    pub fn status(&self) -> Vec<PeerStatus> {
-        let status = |known: &Known| {
-            let state = known.state();
-            PeerStatus {
-                peer: known.peer.clone(),
-                version: state.current.as_ref().map(|current| current.version),
-                problem: state.problem.clone(),
-            }
-        };
-        self.0.peers.iter().map(status).collect()
+    /// How things stand with a peer.
+    pub fn status_of(&self, peer: PeerId) -> PeerStatus {
+        let known = &self.0.peers[peer.0];
+        let state = known.state();
+        PeerStatus {
+            peer: known.peer.clone(),
+            version: state.current.as_ref().map(|current| current.version),
+            since: state.since,
+            connections: state.serial,
+            problem: state.problem.clone(),
+            remedy: state.remedy,
+        }
     }
 
     /// Says something to a peer; waits while much is under way to it. That it was sent does not mean that it
@@ -343,7 +359,8 @@ impl Link {
         state.serial += 1;
         new.serial = state.serial;
         let version = new.version;
-        state.problem = None;
+        state.since = Instant::now();
+        (state.problem, state.remedy) = (None, None);
         // Dropping the other one's sender ends it.
         state.current = Some(new);
         room.next()?.send(Event::Linked { peer, version });
@@ -380,6 +397,7 @@ impl Link {
             .is_some_and(|current| current.serial == serial)
         {
             state.current = None;
+            state.since = Instant::now();
             room.send(Event::Lost { peer });
             known.ended.notify_waiters();
         }
@@ -395,7 +413,7 @@ impl Link {
         let reason = chain(why);
         if state.problem.as_ref() != Some(&reason) {
             tracing::warn!(peer = known.peer.name, reason, "not linked");
-            state.problem = Some(reason);
+            (state.problem, state.remedy) = (Some(reason), why.remedy());
         }
     }
 }

@@ -6,6 +6,7 @@ mod caches;
 mod connections;
 mod names;
 mod refusal;
+mod roaming;
 mod vms;
 mod write_back;
 
@@ -53,6 +54,7 @@ pub fn router(control: Arc<Control>, disk_details: bool) -> Router {
         .merge(write_back::routes())
         .merge(vms::routes())
         .merge(caches::routes())
+        .merge(roaming::routes())
         .route("/v1/openapi.json", get(show_document))
         .route(
             "/metrics",
@@ -110,6 +112,8 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         caches::change_policy,
         caches::reset_policy,
         caches::show_advice,
+        roaming::list_roaming,
+        roaming::show_roaming,
         show_metrics,
         show_document
     ),
@@ -229,8 +233,8 @@ async fn stop_recording(State(control): Shared) -> Answer<Recording> {
     (status = 200, description = "Every metric", content_type = "application/openmetrics-text", body = String),
 ))]
 async fn show_metrics(State(control): Shared, disk_details: bool) -> Response {
-    let (status, disks, vms) = control.observer().snapshot().await;
-    let text = metrics::render(status, disks, vms, disk_details);
+    let (status, disks, vms, roaming) = control.observer().snapshot().await;
+    let text = metrics::render(status, disks, vms, roaming, disk_details);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 

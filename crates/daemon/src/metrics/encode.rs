@@ -1,6 +1,7 @@
 //! From a snapshot to the text that Prometheus reads.
 
 use super::family::{Family, Kind, Read, Series, families};
+use api::roaming::RoamingDisks;
 use api::types::{Disks, Latency, Status};
 use api::vms::Vms;
 use prometheus_client::collector::Collector;
@@ -29,12 +30,19 @@ pub(super) const DISK_BUCKET_SECONDS: [f64; 10] = [
 ///
 /// # Panics
 /// Never: writing to a string does not fail.
-pub fn render(status: Status, disks: Disks, vms: Vms, disk_details: bool) -> String {
+pub fn render(
+    status: Status,
+    disks: Disks,
+    vms: Vms,
+    roaming: RoamingDisks,
+    disk_details: bool,
+) -> String {
     let mut registry = Registry::with_prefix("hearth");
     registry.register_collector(Box::new(Snapshot {
         status,
         disks,
         vms,
+        roaming,
         disk_details,
     }));
     let mut text = String::new();
@@ -49,6 +57,7 @@ pub(super) struct Snapshot {
     pub(super) status: Status,
     pub(super) disks: Disks,
     pub(super) vms: Vms,
+    pub(super) roaming: RoamingDisks,
     /// Whether each disk is told of in detail.
     pub(super) disk_details: bool,
 }
@@ -162,7 +171,13 @@ mod tests {
     use api::samples;
 
     fn lines() -> String {
-        render(samples::status(), samples::disks(), samples::vms(), false)
+        render(
+            samples::status(),
+            samples::disks(),
+            samples::vms(),
+            samples::roaming(),
+            false,
+        )
     }
 
     #[test]
@@ -180,6 +195,12 @@ mod tests {
             "hearth_vm_refused_blocks_total{vm=\"web\",kind=\"vm\",cache=\"main\",reason=\"sequential\"} 40000",
             "hearth_vm_write_budget_day_bytes{vm=\"web\",kind=\"vm\",cache=\"main\"} 214748364800",
             "hearth_image_saved_blocks_total{image=\"debian-12\",cache=\"main\"} 70000",
+            "hearth_link_session{peer=\"node-b\"} 1",
+            "hearth_link_sessions_total{peer=\"node-b\"} 3",
+            "hearth_roaming_disks{role=\"owner\"} 1",
+            "hearth_roaming_disks{role=\"in-doubt\"} 0",
+            "hearth_hand_overs_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\",outcome=\"taken\"} 2",
+            "hearth_hand_over_held_seconds_count{outcome=\"taken\"} 12",
             "hearth_build_info{version=\"0.1.0\"} 1",
             "# UNIT hearth_uptime_seconds seconds",
             "hearth_uptime_seconds 93784.5",
@@ -195,7 +216,13 @@ mod tests {
 
     #[test]
     fn histograms_count_every_operation_once() {
-        let text = render(samples::status(), samples::disks(), samples::vms(), true);
+        let text = render(
+            samples::status(),
+            samples::disks(),
+            samples::vms(),
+            samples::roaming(),
+            true,
+        );
         for name in ["hearth_cache_guest_request", "hearth_guest_request"] {
             let labels = if name.contains("cache") {
                 "cache=\"main\",op=\"read\""
@@ -231,7 +258,13 @@ mod tests {
     #[test]
     fn what_is_told_only_in_detail_says_so() {
         let plain = lines();
-        let detailed = render(samples::status(), samples::disks(), samples::vms(), true);
+        let detailed = render(
+            samples::status(),
+            samples::disks(),
+            samples::vms(),
+            samples::roaming(),
+            true,
+        );
         for family in families() {
             let heading = format!("# TYPE {} ", family.full_name().trim_end_matches("_total"));
             assert!(detailed.contains(&heading), "{heading}");
@@ -264,7 +297,13 @@ mod tests {
             (false, SERIES_OF_A_DISK_MAX),
             (true, DETAILED_SERIES_OF_A_DISK_MAX),
         ] {
-            let text = render(samples::status(), disks.clone(), samples::vms(), details);
+            let text = render(
+                samples::status(),
+                disks.clone(),
+                samples::vms(),
+                samples::roaming(),
+                details,
+            );
             let of_one = |line: &&str| line.contains("disk=\"disk-of-customer-007\"");
             let series = text.lines().filter(of_one).count();
             println!("{} bytes, {series} series of a disk", text.len());
@@ -281,12 +320,24 @@ mod tests {
         disks.disks.truncate(1);
         disks.disks[0].latency = api::types::DiskLatency::default();
         disks.disks[0].write_back = None;
-        let text = render(samples::status(), disks.clone(), samples::vms(), false);
+        let text = render(
+            samples::status(),
+            disks.clone(),
+            samples::vms(),
+            samples::roaming(),
+            false,
+        );
         assert!(!text.contains("hearth_disk_request_seconds_total{"));
         assert!(!text.contains("hearth_disk_destaged_bytes_total"));
         // A counter does not go away with write-back.
         disks.disks[0].counters.destaged_bytes = 4096;
-        let text = render(samples::status(), disks, samples::vms(), false);
+        let text = render(
+            samples::status(),
+            disks,
+            samples::vms(),
+            samples::roaming(),
+            false,
+        );
         assert!(text.contains("hearth_disk_destaged_bytes_total{"), "{text}");
         assert!(!text.contains("hearth_disk_dirty_bytes"));
     }
@@ -301,7 +352,13 @@ mod tests {
 
     #[test]
     fn every_family_appears_once_under_its_name() {
-        let text = render(samples::status(), samples::disks(), samples::vms(), true);
+        let text = render(
+            samples::status(),
+            samples::disks(),
+            samples::vms(),
+            samples::roaming(),
+            true,
+        );
         for family in families() {
             let heading = format!("# TYPE {} ", family.full_name().trim_end_matches("_total"));
             assert_eq!(text.matches(&heading).count(), 1, "{heading}\n{text}");

@@ -10,6 +10,7 @@ mod families;
 mod family;
 mod front_end_families;
 mod latency_families;
+mod roaming_families;
 mod vm_families;
 mod write_back_families;
 

@@ -183,7 +183,7 @@ impl Pull {
     async fn run(self) {
         let (id, disk) = (self.steps.entry.id, &self.steps.entry.config.name);
         let began = Instant::now();
-        let from = &self.steps.peering.there;
+        let from = self.steps.peering.there();
         let mut came = None;
         if !self.borrows || self.pass(Pass::List).await.is_some() {
             came = self.pass(Pass::Pull).await;

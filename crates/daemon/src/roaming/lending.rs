@@ -1,6 +1,6 @@
 //! What is cached here of a disk that was given away, read for the host that has it now.
 
-use super::Peering;
+use crate::peering::Peering;
 use block_io::PAGE_BYTES;
 use cache::{Borrowed, LoanRequest};
 use flash_format::SegmentIndex;

@@ -10,6 +10,7 @@
 mod borrowing;
 mod draining;
 mod lending;
+mod loans;
 mod proxied_reads;
 mod register;
 mod steps;
@@ -17,14 +18,18 @@ mod task;
 mod wording;
 
 use super::control::Control;
+use super::hand_overs::Seen;
+use super::peering::Peering;
 use super::registry::Entry;
+use super::roaming_answers::RoamingAnswers;
 use configuration::{Address, Config, LinkConfig, Switch, disk_id};
-use link::{Event, Identity, IdentityError, Link, NotLinked, Peer, PeerId, Times};
+use link::{Event, Identity, IdentityError, Link, Peer, Times};
 use link_protocol::{Frame, Message, NotServed};
 use shard::StandbyNeeds;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use task::Entered;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use units::DiskId;
@@ -52,29 +57,13 @@ enum Happens {
     },
 }
 
-/// This host and its peer.
-#[derive(Clone)]
-struct Peering {
-    link: Link,
-    peer: PeerId,
-    /// This host's name, as records have it.
-    here: String,
-    /// The peer's.
-    there: String,
-}
-
-impl Peering {
-    async fn say(&self, frame: Frame) -> Result<(), NotLinked> {
-        self.link.send(self.peer, frame).await
-    }
-}
-
 struct Task {
     /// In the high half of the numbers of its reads.
     number: u32,
     tell: UnboundedSender<Happens>,
     /// What has happened, until the disk enters: a peer says many things once.
     told: Option<Told>,
+    seen: Arc<Seen>,
 }
 
 impl Task {
@@ -84,6 +73,7 @@ impl Task {
             number: u32::try_from(number).unwrap_or(u32::MAX),
             tell,
             told: Some(told),
+            seen: Arc::default(),
         }
     }
 }
@@ -114,35 +104,44 @@ impl Roaming {
             let listener = tokio::net::TcpListener::bind(address).await?;
             tokio::spawn(link.clone().listen(listener));
         }
-        let peer = link.peer(&there).ok_or("the link does not know its peer")?;
-        tokio::spawn(link.clone().dial(peer));
+        link.peers()
+            .for_each(|peer| drop(tokio::spawn(link.clone().dial(peer))));
+        let peering = Peering::new(link, here.clone(), there);
         let disks = config.disks.iter().filter(|disk| disk.roams).map(disk_id);
         let tasks = disks.enumerate();
         let tasks = tasks.map(|(number, disk)| (disk, Task::new(number)));
         let roaming = Self {
-            peering: Peering {
-                link,
-                peer,
-                here: here.clone(),
-                there,
-            },
+            peering: peering.ok_or("the link does not know its peer")?,
             tasks: Arc::new(Mutex::new(tasks.collect())),
         };
         tokio::spawn(roaming.clone().listen(events));
         Ok(Some(roaming))
     }
 
+    /// Where operators look at its disks.
+    pub(super) fn answers(&self) -> RoamingAnswers {
+        let tasks = self.tasks();
+        let seen = tasks
+            .iter()
+            .map(|(disk, task)| (*disk, Arc::clone(&task.seen)));
+        RoamingAnswers::new(self.peering.clone(), seen.collect())
+    }
+
     /// Lets a disk roam from now on.
     pub(super) async fn enter(self, control: Arc<Control>, entry: Entry) {
         let entered = self.tasks().get_mut(&entry.id).and_then(|task| {
-            let told = task.told.take()?;
-            Some((task.number, task.tell.clone(), told))
+            Some(Entered {
+                number: task.number,
+                tell: task.tell.clone(),
+                told: task.told.take()?,
+                seen: Arc::clone(&task.seen),
+            })
         });
-        let Some((number, tell, told)) = entered else {
+        let Some(entered) = entered else {
             // Only disks of the configuration roam, and each is there once.
             return;
         };
-        task::run(control, entry, self.peering, number, tell, told).await;
+        task::run(control, entry, self.peering, entered).await;
     }
 
     /// Passes what happens on the link to the disks that it concerns, until the link ends.

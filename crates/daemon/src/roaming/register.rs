@@ -1,7 +1,7 @@
 //! Which host has a disk: the owner's record beside its origin, and the decision in this host's folder.
 
-use super::Peering;
 use crate::control::Control;
+use crate::peering::Peering;
 use crate::registry::Entry;
 use crate::settings;
 use durable_file::Readers;
@@ -34,8 +34,8 @@ impl Register {
             folders: dir.folders(),
             cache: entry.cache.to_string(),
             decision: dir.path().join(format!("given-{}", entry.id)),
-            here: peering.here.clone(),
-            there: peering.there.clone(),
+            here: peering.here().to_owned(),
+            there: peering.there().to_owned(),
         }
     }
 

@@ -1,8 +1,9 @@
 //! The steps of a hand-over that take time: each is under way on its own while the task listens on.
 
+use super::Error;
 use super::register::Register;
-use super::{Error, Peering};
 use crate::control::Control;
+use crate::peering::Peering;
 use crate::registry::{Entry, Phase};
 use api::types::Problem;
 use block_io::OriginGeometry;
@@ -73,7 +74,7 @@ impl Steps {
             Action::Record { epoch } => self.record(epoch).await,
             Action::Unlock => {
                 *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                let (disk, to) = (&self.entry.config.name, &self.peering.there);
+                let (disk, to) = (&self.entry.config.name, self.peering.there());
                 tracing::info!(%disk, to, "the disk is given away");
                 Event::Unlocked
             }
@@ -108,7 +109,7 @@ impl Steps {
 
     async fn take(&self, epoch: u64) -> Result<(), TakeError> {
         let holder = shard::Holder {
-            host: self.peering.here.clone(),
+            host: self.peering.here().to_owned(),
             epoch,
         };
         // An operator may have given it another policy since it was here last.
@@ -171,6 +172,12 @@ impl Steps {
                 false
             }
         }
+    }
+
+    /// The last failure, until something has gone well.
+    pub(super) fn failure(&self) -> Option<String> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone()
     }
 
     fn log_failure(&self, reason: String, consequence: &str) {

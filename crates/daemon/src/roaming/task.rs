@@ -1,21 +1,22 @@
 //! The task of one disk that roams: it listens to clients, the peer and the time, and lets one step at a time be
 //! carried out beside.
 
-use super::borrowing::Borrowing;
 use super::draining::Draining;
-use super::lending::Lending;
+use super::loans::Loans;
 use super::proxied_reads::{Ended, ProxiedReads};
 use super::register::Register;
 use super::steps::{RETRY_PAUSE, Steps};
-use super::wording::{heard, worded};
-use super::{Happens, Peering, Told};
+use super::wording::{heard, refusal, worded};
+use super::{Happens, Told};
 use crate::control::Control;
+use crate::hand_overs::Seen;
+use crate::peering::Peering;
 use crate::registry::Entry;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use block_io::IoError;
 use borrowing::Ask;
-use handoff::{Action, Event, IncomingClient, Look, Message, Notice, Ownership};
+use handoff::{Action, Event, IncomingClient, Look, Message, Notice, Ownership, Refusal, Role};
 use link_protocol::{Frame, Message as Said, NotServed};
 use shard::{Offer, StandbyNeeds};
 use std::collections::VecDeque;
@@ -43,16 +44,9 @@ struct Roamer {
     reads: ProxiedReads,
     /// Since when a client waits for the disk.
     asked: Option<Instant>,
-    /// What is borrowed since it came here.
-    borrowing: Option<Borrowing>,
+    loans: Loans,
     /// What brings dirty bytes to the origin while a guest is at the other host.
     draining: Option<Draining>,
-    /// What is lent since it was given away.
-    lending: Option<Lending>,
-    /// The epoch that was granted last, and is not taken yet.
-    granted: Option<u64>,
-    /// The epoch with which it was given away last.
-    given: Option<u64>,
     /// Whether every claim since the disk was given away was a return.
     are_returns: bool,
     /// Whether the claim that is being answered is a return.
@@ -62,16 +56,31 @@ struct Roamer {
     tell: UnboundedSender<Happens>,
     /// How many sessions have begun or ended.
     session: u64,
+    /// Why the peer refused the last claim.
+    refusal: Option<Refusal>,
+    seen: Arc<Seen>,
 }
 
-/// Carries a disk that roams until the daemon stops. `number` tells its reads from those of other disks.
+/// What a disk has from before it entered.
+pub(super) struct Entered {
+    /// Tells its reads from those of other disks.
+    pub(super) number: u32,
+    pub(super) tell: UnboundedSender<Happens>,
+    pub(super) told: Told,
+    pub(super) seen: Arc<Seen>,
+}
+
+/// Carries a disk that roams until the daemon stops.
 pub(super) async fn run(
     control: Arc<Control>,
     entry: Entry,
     peering: Peering,
-    number: u32,
-    tell: UnboundedSender<Happens>,
-    mut told: Told,
+    Entered {
+        number,
+        tell,
+        mut told,
+        seen,
+    }: Entered,
 ) {
     let Some(shard) = control.shards().get(&entry.cache) else {
         return;
@@ -117,22 +126,24 @@ pub(super) async fn run(
     };
     steps.show_standby();
     let (ownership, actions) = Ownership::found(found);
+    let recorded = found.record.map(|record| record.epoch);
+    let epoch = ownership.epoch().or(recorded);
+    seen.note((ownership.role(), epoch), None, None);
     let mut roamer = Roamer {
         steps: Arc::new(steps),
         ownership,
         reads: ProxiedReads::new(number),
         asked: None,
-        borrowing: None,
+        loans: Loans::default(),
         draining: None,
-        lending: None,
-        granted: None,
-        given: None,
         are_returns: true,
         peer_returns: false,
         has_client: false,
         under_way: None,
         tell,
         session: 0,
+        refusal: None,
+        seen,
     };
     roamer.act(actions).await;
     roamer.listen(&mut told).await;
@@ -159,34 +170,28 @@ impl Roamer {
     }
 
     async fn take(&mut self, event: Event) {
-        match event {
-            Event::Taken(Ok(())) => self.borrow(),
-            Event::Unlocked => {
-                let (id, shard) = (self.steps.entry.id, self.steps.handle.clone());
-                let lend = |epoch| Lending::new(id, epoch, shard);
-                self.lending = self.given.map(lend);
-            }
-            _ => {}
-        }
+        self.loans.happened(&event, &self.steps, &self.tell);
         let actions = self.ownership.take_event(event);
+        self.note();
         self.act(actions).await;
     }
 
-    /// The disk has come: what its last host has cached is borrowed, if that has granted it.
-    fn borrow(&mut self) {
-        let lists = self.steps.entry.config.migration.strategy.lists();
-        let Some(epoch) = self.granted.take().filter(|_| lists) else {
-            let id = self.steps.entry.id;
-            return self.steps.handle.end_borrowing(id);
+    /// Lets operators see how things are.
+    fn note(&self) {
+        let role = self.ownership.role();
+        let problem = match role {
+            Role::Taking | Role::Granting | Role::Giving => self.steps.failure(),
+            Role::Claiming => self.refusal.map(|why| refusal(why).to_owned()),
+            Role::Owner | Role::Standby => None,
         };
-        let (steps, tell) = (Arc::clone(&self.steps), self.tell.clone());
-        self.borrowing = Some(Borrowing::begin(epoch, steps, tell));
+        self.seen
+            .note((role, self.ownership.epoch()), problem, self.asked);
     }
 
     async fn try_again(&mut self) {
         let now = Instant::now();
         if self.asked.is_some_and(|asked| now >= asked + PATIENCE) {
-            self.asked = None;
+            self.seen.failed(self.asked.take());
             self.take(Event::PatienceEnded).await;
         } else {
             self.take(Event::Retry).await;
@@ -203,28 +208,23 @@ impl Roamer {
             Happens::Needed(StandbyNeeds::Loan(ask)) => self.ask_for_loan(ask).await,
             Happens::NeedsContents { at, answer } => {
                 let number = self.reads.number();
-                let borrowing = self.borrowing.as_mut();
-                if let Some(frame) = borrowing.map(|one| one.ask_contents(number, at, answer)) {
+                if let Some(frame) = self.loans.ask_contents(number, at, answer) {
                     self.say(frame).await;
                 }
             }
-            Happens::Pulled => self.borrowing = None,
+            Happens::Pulled => self.loans.pulled(),
             Happens::Linked => {
                 self.session += 1;
                 self.tell_of_client().await;
                 self.reads.lost();
                 self.ask_for_bytes().await;
-                if let Some(borrowing) = &mut self.borrowing {
-                    borrowing.linked(true);
-                }
+                self.loans.linked(true);
                 self.take(Event::Linked).await;
             }
             Happens::Lost => {
                 self.session += 1;
                 self.reads.lost();
-                if let Some(borrowing) = &mut self.borrowing {
-                    borrowing.linked(false);
-                }
+                self.loans.linked(false);
                 self.take(Event::LinkLost).await;
             }
             Happens::Said(frame) => self.said(frame).await,
@@ -260,8 +260,7 @@ impl Roamer {
     /// A read of the disk, which is here, asks for what its last host has cached.
     async fn ask_for_loan(&mut self, ask: Ask) {
         let number = self.reads.number();
-        if let Some(borrowing) = &mut self.borrowing {
-            let frame = borrowing.ask_blocks(number, ask.number, ask.run);
+        if let Some(frame) = self.loans.ask_blocks(number, ask) {
             self.say(frame).await;
         } else {
             let id = self.steps.entry.id;
@@ -290,12 +289,8 @@ impl Roamer {
 
     async fn said(&mut self, frame: Frame) {
         let number = frame.number;
-        let frame = match &mut self.borrowing {
-            Some(borrowing) => match borrowing.answered(frame) {
-                Some(frame) => frame,
-                None => return,
-            },
-            None => frame,
+        let Some(frame) = self.loans.answered(frame) else {
+            return;
         };
         match frame.message {
             Said::Read { offset, length, .. } => self.read_for_peer(number, offset, length),
@@ -313,18 +308,19 @@ impl Roamer {
             }
             Said::Claim { is_return, .. } => self.claimed(is_return).await,
             Said::Grant { epoch, .. } => {
-                self.granted = Some(epoch);
+                self.loans.granted(epoch, self.ownership.role());
                 self.hear(Message::Grant { epoch }, false).await;
             }
             Said::Refuse { why, .. } => {
                 let disk = &self.steps.entry.config.name;
                 tracing::debug!(%disk, ?why, "the peer refuses");
                 let why = heard(why);
+                self.refusal = Some(why);
                 self.hear(Message::Refuse { why }, false).await;
             }
             asked @ (Said::AskContents { .. } | Said::AskBlocks { .. }) => {
                 let peering = self.steps.peering.clone();
-                Lending::say(self.lending.clone(), peering, number, asked);
+                self.loans.lend(peering, number, asked);
             }
             // Of units and lists nothing is known here yet.
             _ => {}
@@ -433,7 +429,7 @@ impl Roamer {
                     self.say(Frame::notice(worded(message, self.unit()))).await;
                 }
                 Action::Serve => {
-                    self.asked = None;
+                    (self.asked, self.refusal) = (None, None);
                     self.reads.clear();
                     if let Some(settling) = self.under_way.take_if(|one| one.is_settling) {
                         settling.step.abort();
@@ -446,7 +442,7 @@ impl Roamer {
                 }
                 Action::EndOldClients => {
                     self.asked = None;
-                    let (disk, owner) = (&self.steps.entry.config.name, &self.steps.peering.there);
+                    let (disk, owner) = (&self.steps.entry.config.name, self.steps.peering.there());
                     tracing::warn!(%disk, owner, "the disk was changed elsewhere: \
                         the clients that it was taken from get errors");
                     self.steps.handle.end_old_clients(id);
@@ -456,17 +452,12 @@ impl Roamer {
                     self.begin(true, settling);
                 }
                 step => {
+                    self.loans.begins(&step);
                     match step {
                         Action::Close => {
                             self.are_returns = true;
-                            self.borrowing = None;
                             self.draining = None;
                         }
-                        Action::Record { epoch } => self.given = Some(epoch),
-                        Action::Take { .. } => self.lending = None,
-                        _ => {}
-                    }
-                    match step {
                         Action::Take { .. } if !self.are_returns => {
                             self.steps.handle.end_old_clients(id);
                         }

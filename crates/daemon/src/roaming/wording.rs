@@ -55,3 +55,17 @@ pub(super) fn heard(why: Why) -> Refusal {
         Why::NotOwner => Refusal::NotOwner,
     }
 }
+
+/// A refusal in words, at the host whose claim is refused.
+pub(super) fn refusal(why: Refusal) -> &'static str {
+    match why {
+        Refusal::GuestRuns => "the peer refuses: its VM has not evidently stopped",
+        Refusal::GuestAsked => "the peer refuses: its VM asked for something meanwhile",
+        Refusal::Failed => {
+            "the peer refuses: it could not bring everything to the origin, or not note that"
+        }
+        Refusal::Busy => "the peer refuses: it is about to take the disk itself",
+        Refusal::Changed => "the peer refuses: the disk was changed there",
+        Refusal::NotOwner => "the peer refuses: it does not have the disk",
+    }
+}

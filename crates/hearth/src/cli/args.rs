@@ -3,6 +3,7 @@
 
 use super::caches::Set;
 use super::disks::args::Disk;
+use super::migrate::args::Migrate;
 use super::recover::args::Recover;
 use super::vms::args::Vm;
 use crate::advise::args::Advise;
@@ -70,6 +71,11 @@ pub enum Command {
     /// List, attach and steer disks
     #[command(subcommand, arg_required_else_help = true)]
     Disk(Disk),
+    /// Look at disks that roam, and at their hand-overs
+    ///
+    /// A migration needs none of these commands: they are for looking, and for trouble.
+    #[command(subcommand, arg_required_else_help = true)]
+    Migrate(Migrate),
     /// Print how a disk is attached to a VM: libvirt's XML, and what QEMU and Cloud Hypervisor take
     ///
     /// For each front end over which the disk is offered; a disk that is written is in use over one at a

@@ -11,6 +11,7 @@ pub mod args;
 pub mod caches;
 pub mod disks;
 mod front_ends;
+pub mod migrate;
 mod offline;
 pub mod recover;
 mod render;

@@ -1,7 +1,7 @@
 //! From a parsed command line to an exit code.
 
 use super::args::{Cache, Cli, Command, Global};
-use super::{caches, disks, offline, recover, render, serve, vms};
+use super::{caches, disks, migrate, offline, recover, render, serve, vms};
 use crate::advise::host_words;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress, to_json};
@@ -73,6 +73,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Advise(_)
         | Command::Cache(Cache::Set(_))
         | Command::Disk(_)
+        | Command::Migrate(_)
         | Command::Xml(_)
         | Command::Vm(_)
         | Command::Top(_)
@@ -104,6 +105,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             .await
             .map(String::into_bytes),
         Command::Disk(disk) => disks::run(&client, global, disk).await,
+        Command::Migrate(command) => migrate::run(&client, global, command).await,
         Command::Vm(vm) => vms::run(&client, global, vm).await,
         Command::Xml(args) => xml::run(&client, args, global.json).await,
         Command::Cache(Cache::Set(set)) => caches::set(&client, global, set).await,

@@ -1,0 +1,177 @@
+//! What is asked and told of disks that roam between two hosts.
+
+use super::types::Latency;
+use configuration::Name;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The disks that roam, and the peers that they roam to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RoamingDisks {
+    /// What peers call this host; none if no disk roams.
+    pub host: Option<String>,
+    /// How things stand with each peer.
+    pub peers: Vec<PeerSession>,
+    /// Each disk, by name.
+    pub disks: Vec<RoamingDisk>,
+    /// How long requests were held by hand-overs since the start, for each way in which one ended.
+    pub held: Vec<HeldTime>,
+}
+
+/// How things stand with a peer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PeerSession {
+    /// Its name, which its certificate proves.
+    pub name: String,
+    /// Where it is dialed.
+    pub address: String,
+    /// Whether a session with it stands.
+    pub stands: bool,
+    /// For how long it has stood, or none has.
+    pub for_seconds: f64,
+    /// The version of the link's protocol that is spoken.
+    pub version: Option<u16>,
+    /// How many sessions there were since the start.
+    pub sessions: u64,
+    /// Why none stands, as far as is known.
+    pub problem: Option<String>,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}
+
+/// What this host is to a disk that roams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RoamingRole {
+    /// It has the disk: VMs are served from its cache.
+    Owner,
+    /// Another host has it, or nobody.
+    Standby,
+    /// A VM of this host waits for it, and the peer is asked.
+    Claiming,
+    /// It is locked and opened here.
+    Taking,
+    /// The peer has claimed it; nothing is decided, and requests wait.
+    Granting,
+    /// It is decided that the peer has it, and this host lets go of it.
+    Giving,
+    /// Who has it is not known: the owner's record cannot be read.
+    InDoubt,
+}
+
+impl RoamingRole {
+    /// Every role, in one order for tables and metrics.
+    pub const ALL: [Self; 7] = [
+        Self::Owner,
+        Self::Standby,
+        Self::Claiming,
+        Self::Taking,
+        Self::Granting,
+        Self::Giving,
+        Self::InDoubt,
+    ];
+
+    /// Its word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Standby => "standby",
+            Self::Claiming => "claiming",
+            Self::Taking => "taking",
+            Self::Granting => "granting",
+            Self::Giving => "giving",
+            Self::InDoubt => "in-doubt",
+        }
+    }
+}
+
+/// How a hand-over ended, as one host saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HandOverOutcome {
+    /// The disk came here.
+    Taken,
+    /// It was given to the peer.
+    Given,
+    /// It was claimed and held, and stayed here.
+    Kept,
+    /// A VM of this host waited for it in vain, and got errors.
+    Failed,
+}
+
+impl HandOverOutcome {
+    /// Every outcome, in one order for tables and metrics.
+    pub const ALL: [Self; 4] = [Self::Taken, Self::Given, Self::Kept, Self::Failed];
+
+    /// Its word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Taken => "taken",
+            Self::Given => "given",
+            Self::Kept => "kept",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A hand-over that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HandOver {
+    /// How.
+    pub outcome: HandOverOutcome,
+    /// From whom the disk came, or to whom it went.
+    pub peer: String,
+    /// How long ago that was.
+    pub ago_seconds: f64,
+    /// How long requests of a VM of this host were held meanwhile, or would have been.
+    pub held_seconds: f64,
+}
+
+/// How many hand-overs ended in one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HandOverCount {
+    /// How.
+    pub outcome: HandOverOutcome,
+    /// How many since the start.
+    pub count: u64,
+}
+
+/// How long requests were held by hand-overs that ended in one way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HeldTime {
+    /// How.
+    pub outcome: HandOverOutcome,
+    /// The times.
+    pub held: Latency,
+}
+
+/// A disk that roams.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RoamingDisk {
+    /// Its name.
+    #[schema(value_type = String)]
+    pub name: Name,
+    /// Its identity, the same on both hosts.
+    #[schema(example = "00112233445566778899aabbccddeeff")]
+    pub id: String,
+    /// Whose disk it is.
+    #[schema(value_type = String)]
+    pub vm: Name,
+    /// The cache that serves it when it is here.
+    #[schema(value_type = String)]
+    pub cache: Name,
+    /// What this host is to it.
+    pub role: RoamingRole,
+    /// The epoch of its last owner that this host knows of; none before its record was read.
+    pub epoch: Option<u64>,
+    /// The host that it roams to.
+    pub peer: PeerSession,
+    /// What cannot be done now and is tried again; or why it is in doubt who has the disk.
+    pub problem: Option<String>,
+    /// Bytes that go to the origin before the disk can be given away; none if it is not here.
+    pub left_bytes: Option<u64>,
+    /// The last hand-over since the start.
+    pub last_hand_over: Option<HandOver>,
+    /// Hand-overs since the start.
+    pub hand_overs: Vec<HandOverCount>,
+}

@@ -1,0 +1,67 @@
+//! Disks of a made-up daemon that roam.
+
+use super::{latency, name};
+use crate::roaming::{
+    HandOver, HandOverCount, HandOverOutcome, HeldTime, PeerSession, RoamingDisk, RoamingDisks,
+    RoamingRole,
+};
+
+/// A host with a disk that roams, and one that stands by while the link is down.
+pub fn roaming() -> RoamingDisks {
+    let held = |outcome| HeldTime {
+        outcome,
+        held: latency(12),
+    };
+    let mut standby = RoamingDisk {
+        name: name("db"),
+        role: RoamingRole::Standby,
+        left_bytes: None,
+        last_hand_over: None,
+        ..roaming_disk()
+    };
+    standby.peer.stands = false;
+    standby.peer.problem = Some("10.0.0.3:9810 cannot be reached".to_owned());
+    standby.peer.remedy = Some("see that the peer's daemon runs".to_owned());
+    RoamingDisks {
+        host: Some("node-a".to_owned()),
+        peers: vec![roaming_disk().peer],
+        disks: vec![standby, roaming_disk()],
+        held: HandOverOutcome::ALL.map(held).to_vec(),
+    }
+}
+
+/// A disk that roams, and is here.
+pub fn roaming_disk() -> RoamingDisk {
+    let count = |(outcome, count)| HandOverCount { outcome, count };
+    RoamingDisk {
+        name: name("web-1"),
+        id: "00112233445566778899aabbccddeeff".to_owned(),
+        vm: name("web-1"),
+        cache: name("main"),
+        role: RoamingRole::Owner,
+        epoch: Some(7),
+        peer: PeerSession {
+            name: "node-b".to_owned(),
+            address: "10.0.0.3:9810".to_owned(),
+            stands: true,
+            for_seconds: 3700.0,
+            version: Some(1),
+            sessions: 3,
+            problem: None,
+            remedy: None,
+        },
+        problem: None,
+        left_bytes: Some(12 << 20),
+        last_hand_over: Some(HandOver {
+            outcome: HandOverOutcome::Taken,
+            peer: "node-b".to_owned(),
+            ago_seconds: 125.0,
+            held_seconds: 0.0213,
+        }),
+        hand_overs: HandOverOutcome::ALL
+            .into_iter()
+            .zip([2, 1, 0, 0])
+            .map(count)
+            .collect(),
+    }
+}

@@ -1,0 +1,93 @@
+//! The metrics of disks that roam, and of the link that they roam over.
+
+use super::encode::{BUCKET_SECONDS, Buckets, Number, Snapshot};
+use super::family::{Family, Read, Series};
+use api::roaming::{PeerSession, RoamingRole};
+
+const PEER: &[&str] = &["peer"];
+
+/// A series of each peer.
+fn peers<'a>(
+    snapshot: &'a Snapshot,
+    out: &mut Vec<Series<'a>>,
+    value: impl Fn(&PeerSession) -> u64,
+) {
+    for peer in &snapshot.roaming.peers {
+        out.push(Series {
+            labels: vec![("peer", peer.name.as_str())],
+            value: Number::Whole(value(peer)),
+        });
+    }
+}
+
+/// Every one, in the order in which they are shown.
+pub(super) const FAMILIES: &[Family] = &[
+    Family {
+        name: "link_session",
+        unit: None,
+        help: "1 if a session with the peer stands, over which disks can roam, and 0 otherwise",
+        labels: PEER,
+        read: Read::Gauge(|snapshot, out| peers(snapshot, out, |peer| u64::from(peer.stands))),
+    },
+    Family {
+        name: "link_sessions",
+        unit: None,
+        help: "Sessions with the peer that began: a link that is lost again and again has many",
+        labels: PEER,
+        read: Read::Counter(|snapshot, out| peers(snapshot, out, |peer| peer.sessions)),
+    },
+    Family {
+        name: "roaming_disks",
+        unit: None,
+        help: "Disks that roam, by what this host is to them: owner, standby, claiming, taking, granting, giving, in-doubt",
+        labels: &["role"],
+        read: Read::Gauge(|snapshot, out| {
+            if snapshot.roaming.host.is_none() {
+                return;
+            }
+            for role in RoamingRole::ALL {
+                let disks = &snapshot.roaming.disks;
+                let count = disks.iter().filter(|disk| disk.role == role).count();
+                out.push(Series {
+                    labels: vec![("role", role.word())],
+                    value: Number::Whole(count as u64),
+                });
+            }
+        }),
+    },
+    Family {
+        name: "hand_overs",
+        unit: None,
+        help: "Hand-overs of the disk, by how they ended: taken (it came here), given (it went to the peer), kept (it was claimed and held, and stayed here), failed (a VM waited for it in vain)",
+        labels: &["disk", "vm", "cache", "outcome"],
+        read: Read::Counter(|snapshot, out| {
+            for disk in &snapshot.roaming.disks {
+                for ended in &disk.hand_overs {
+                    out.push(Series {
+                        labels: vec![
+                            ("disk", disk.name.as_str()),
+                            ("vm", disk.vm.as_str()),
+                            ("cache", disk.cache.as_str()),
+                            ("outcome", ended.outcome.word()),
+                        ],
+                        value: Number::Whole(ended.count),
+                    });
+                }
+            }
+        }),
+    },
+    Family {
+        name: "hand_over_held",
+        unit: Some("seconds"),
+        help: "Time for which hand-overs held requests of this host's VMs, by how they ended as hand_overs: at the host that takes a disk from the first request that waited, at the one that gives it from the claim on",
+        labels: &["outcome"],
+        read: Read::Histogram(|snapshot, out| {
+            for ended in &snapshot.roaming.held {
+                out.push(Series {
+                    labels: vec![("outcome", ended.outcome.word())],
+                    value: Buckets(&ended.held, &BUCKET_SECONDS),
+                });
+            }
+        }),
+    },
+];

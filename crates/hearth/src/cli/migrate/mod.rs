@@ -1,0 +1,34 @@
+//! `hearth migrate`: disks that roam, and their hand-overs.
+
+pub mod args;
+mod render;
+mod watch;
+
+use super::args::Global;
+use super::run::show;
+use crate::terminal::exit::CliError;
+use api::client::Client;
+use api::roaming::{RoamingDisk, RoamingDisks};
+use args::Migrate;
+
+/// Does what was asked and returns what to print.
+pub(super) async fn run(
+    client: &Client,
+    global: &Global,
+    command: &Migrate,
+) -> Result<Vec<u8>, CliError> {
+    match command {
+        Migrate::List => {
+            let disks: RoamingDisks = client.get("/v1/roaming").await?;
+            show(global, &disks, render::list)
+        }
+        Migrate::Show { name, watch } => {
+            let path = format!("/v1/roaming/{name}");
+            if *watch {
+                return watch::run(client, global, &path).await;
+            }
+            let disk: RoamingDisk = client.get(&path).await?;
+            show(global, &disk, render::disk)
+        }
+    }
+}

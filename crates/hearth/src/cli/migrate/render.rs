@@ -1,0 +1,185 @@
+//! Disks that roam as text.
+
+use crate::terminal::quantity::{bytes, seconds, uptime};
+use crate::terminal::{Side, Table, facts};
+use api::roaming::{
+    HandOver, HandOverOutcome, PeerSession, RoamingDisk, RoamingDisks, RoamingRole,
+};
+use std::fmt::{self, Write};
+
+/// `hearth migrate list`.
+pub(super) fn list(out: &mut String, all: &RoamingDisks) -> fmt::Result {
+    let mut table = Table::new(&[
+        ("disk", Side::Left),
+        ("vm", Side::Left),
+        ("role", Side::Left),
+        ("epoch", Side::Right),
+        ("peer", Side::Left),
+        ("session", Side::Left),
+        ("left", Side::Right),
+        ("last", Side::Left),
+    ]);
+    for disk in &all.disks {
+        table.row(vec![
+            disk.name.to_string(),
+            disk.vm.to_string(),
+            disk.role.word().to_owned(),
+            disk.epoch.map_or_else(dash, |epoch| epoch.to_string()),
+            disk.peer.name.clone(),
+            if disk.peer.stands { "stands" } else { "down" }.to_owned(),
+            disk.left_bytes.map_or_else(dash, bytes),
+            disk.last_hand_over.as_ref().map_or_else(dash, |last| {
+                format!("{} {} ago", last.outcome.word(), uptime(last.ago_seconds))
+            }),
+        ]);
+    }
+    write!(out, "{table}")
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+/// `hearth migrate show`.
+pub(super) fn disk(out: &mut String, disk: &RoamingDisk) -> fmt::Result {
+    let mut lines = vec![
+        ("disk", format!("{} ({})", disk.name, disk.id)),
+        ("vm", disk.vm.to_string()),
+        ("here", here(disk).to_owned()),
+    ];
+    if let Some(problem) = &disk.problem {
+        lines.push(("problem", problem.clone()));
+    }
+    lines.push((
+        "epoch",
+        disk.epoch.map_or_else(dash, |epoch| epoch.to_string()),
+    ));
+    lines.push((
+        "peer",
+        format!("{} at {}", disk.peer.name, disk.peer.address),
+    ));
+    lines.extend(session(&disk.peer));
+    if let Some(left) = disk.left_bytes {
+        let left = match left {
+            0 => "nothing has to reach the origin before it can be given away".to_owned(),
+            left => format!(
+                "{} have to reach the origin before it can be given away",
+                bytes(left)
+            ),
+        };
+        lines.push(("left", left));
+    }
+    let last = disk.last_hand_over.as_ref();
+    lines.push((
+        "last",
+        last.map_or_else(|| "no hand-over since the start".to_owned(), hand_over),
+    ));
+    let counts = disk.hand_overs.iter();
+    let counts: Vec<String> = counts
+        .map(|one| format!("{} {}", one.count, one.outcome.word()))
+        .collect();
+    lines.push(("hand-overs", counts.join(", ")));
+    facts(out, &lines)
+}
+
+/// What this host is to the disk.
+fn here(disk: &RoamingDisk) -> &'static str {
+    match disk.role {
+        RoamingRole::Owner => "owner: VMs are served from this host's cache",
+        RoamingRole::Standby => {
+            "stands by: a VM can attach, and gets the disk with its first write"
+        }
+        RoamingRole::Claiming => "stands by, and claims the disk for a VM that waits",
+        RoamingRole::Taking => "takes the disk: it is locked and opened here",
+        RoamingRole::Granting => "owner: the peer has claimed the disk, and requests wait",
+        RoamingRole::Giving => "gives the disk away: that is decided",
+        RoamingRole::InDoubt => "IN DOUBT: who has the disk is not known yet",
+    }
+}
+
+fn session(peer: &PeerSession) -> Vec<(&'static str, String)> {
+    if peer.stands {
+        return vec![(
+            "session",
+            format!("stands for {}", uptime(peer.for_seconds)),
+        )];
+    }
+    let mut lines = vec![("session", format!("DOWN for {}", uptime(peer.for_seconds)))];
+    if let Some(problem) = &peer.problem {
+        lines.push(("", problem.clone()));
+    }
+    if let Some(remedy) = &peer.remedy {
+        lines.push(("", format!("try: {remedy}")));
+    }
+    lines
+}
+
+fn hand_over(last: &HandOver) -> String {
+    let (peer, ago) = (&last.peer, uptime(last.ago_seconds));
+    let held = seconds(last.held_seconds);
+    match last.outcome {
+        HandOverOutcome::Taken => format!("taken from {peer} {ago} ago, requests held for {held}"),
+        HandOverOutcome::Given => format!("given to {peer} {ago} ago, requests held for {held}"),
+        HandOverOutcome::Kept => {
+            format!("claimed by {peer} {ago} ago, held for {held}, and it stayed here")
+        }
+        HandOverOutcome::Failed => {
+            format!("claimed from {peer} in vain {ago} ago, requests failed after {held}")
+        }
+    }
+}
+
+/// What may change of a disk, in a line.
+pub(super) fn line(disk: &RoamingDisk) -> String {
+    let mut line = format!("{}: {}", disk.name, disk.role.word());
+    // Writing to a string does not fail.
+    if let Some(epoch) = disk.epoch {
+        let _ = write!(line, ", epoch {epoch}");
+    }
+    let stands = if disk.peer.stands {
+        "stands"
+    } else {
+        "is down"
+    };
+    let _ = write!(line, "; session with {} {stands}", disk.peer.name);
+    if let Some(left) = disk.left_bytes {
+        let _ = write!(line, "; {} left", bytes(left));
+    }
+    let ended = disk.hand_overs.iter().filter(|one| one.count > 0);
+    for one in ended {
+        let _ = write!(line, "; {} {}", one.count, one.outcome.word());
+    }
+    if let Some(problem) = disk.problem.as_ref().or(disk.peer.problem.as_ref()) {
+        let _ = write!(line, "; {problem}");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::samples;
+
+    #[test]
+    fn the_list_looks_as_agreed() {
+        let mut out = String::new();
+        list(&mut out, &samples::roaming()).unwrap();
+        assert_eq!(
+            out,
+            "DISK   VM     ROLE     EPOCH  PEER    SESSION     LEFT  LAST\n\
+             db     web-1  standby      7  node-b  down           -  -\n\
+             web-1  web-1  owner        7  node-b  stands   12.0MiB  taken 2min ago\n"
+        );
+    }
+
+    #[test]
+    fn a_disk_looks_as_agreed() {
+        let disks = samples::roaming().disks;
+        let mut out = String::new();
+        for one in &disks {
+            disk(&mut out, one).unwrap();
+            writeln!(out, "{}", line(one)).unwrap();
+        }
+        assert_eq!(out, include_str!("../snapshots/migrate_show.txt"));
+    }
+}
