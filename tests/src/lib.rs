@@ -71,7 +71,7 @@ pub use process::{Process, monotonic, wait_until};
 pub use psk::Psk;
 pub use qmp::Qmp;
 pub use recorder::{Point, RECORDER_TOOLS, Recorder, Recording};
-pub use roaming::{Expected, RoamingPair, RoamingSettings, links_to_nobody};
+pub use roaming::{Expected, RoamingPair, RoamingSettings, linked, links_to_nobody};
 pub use sandbox::enter as enter_sandbox;
 pub use session::{Outcome, Refused, Session};
 pub use small::SmallFileSystem;

@@ -453,6 +453,21 @@ pub fn links_to_nobody(lab: &Lab) -> anyhow::Result<[String; 2]> {
     Ok([0, 1].map(|at| link_section(lab, at, ports[at], ports[1 - at])))
 }
 
+/// The links of two hosts that meet, and the cable between them.
+///
+/// # Errors
+///
+/// When their certificates cannot be made.
+pub fn linked(lab: &Lab) -> anyhow::Result<([String; 2], Wire)> {
+    make_certificates(lab, RoamingPair::NAMES)?;
+    let ports = [free_port()?, free_port()?];
+    let (wire, through) = Wire::new(ports)?;
+    Ok((
+        [0, 1].map(|at| link_section(lab, at, ports[at], through[1 - at])),
+        wire,
+    ))
+}
+
 /// An authority, and a certificate for each host.
 fn make_certificates(lab: &Lab, names: [&str; 2]) -> anyhow::Result<()> {
     let openssl = |line: &str| {

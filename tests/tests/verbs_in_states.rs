@@ -114,6 +114,7 @@ const VERBS: &[Verb] = &[
     command("xml --disk NAME"),
     api("migrate list", "GET", "/v1/roaming"),
     api("migrate show NAME", "GET", "/v1/roaming/NAME"),
+    command("migrate check NAME --here"),
     api("vm list", "GET", "/v1/vms"),
     api("vm show NAME", "GET", "/v1/vms/NAME"),
     sent(
@@ -175,6 +176,7 @@ const TABLE: &str = "\
 | `xml --disk NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |
 | `migrate list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `migrate show NAME` | refused | refused | refused | refused | done | done | no-such-disk | refused | refused | unreachable |
+| `migrate check NAME --here` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |
 | `vm list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `vm show NAME` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
 | `vm set NAME --weight 200` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |

@@ -33,6 +33,8 @@ pub enum ProblemKind {
     NoSuchCache,
     /// There is no such VM or base image.
     NoSuchVm,
+    /// There is no such peer.
+    NoSuchPeer,
     /// There is no such resource.
     NoSuchPath,
     /// A disk of this name or identity is attached.
@@ -61,11 +63,12 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Invalid,
         Self::NoSuchDisk,
         Self::NoSuchCache,
         Self::NoSuchVm,
+        Self::NoSuchPeer,
         Self::NoSuchPath,
         Self::AlreadyAttached,
         Self::Busy,
@@ -87,6 +90,7 @@ impl ProblemKind {
             Self::NoSuchDisk => ("no-such-disk", "There is no such disk"),
             Self::NoSuchCache => ("no-such-cache", "There is no such cache"),
             Self::NoSuchVm => ("no-such-vm", "There is no such VM or base image"),
+            Self::NoSuchPeer => ("no-such-peer", "There is no such peer"),
             Self::NoSuchPath => ("no-such-path", "There is nothing at this path"),
             Self::AlreadyAttached => ("already-attached", "The disk is attached already"),
             Self::Busy => ("busy", "The disk is in use"),
@@ -106,9 +110,11 @@ impl ProblemKind {
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Invalid => StatusCode::BAD_REQUEST,
-            Self::NoSuchDisk | Self::NoSuchCache | Self::NoSuchVm | Self::NoSuchPath => {
-                StatusCode::NOT_FOUND
-            }
+            Self::NoSuchDisk
+            | Self::NoSuchCache
+            | Self::NoSuchVm
+            | Self::NoSuchPeer
+            | Self::NoSuchPath => StatusCode::NOT_FOUND,
             Self::AlreadyAttached
             | Self::Busy
             | Self::NotReady

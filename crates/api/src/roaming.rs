@@ -175,3 +175,43 @@ pub struct RoamingDisk {
     /// Hand-overs since the start.
     pub hand_overs: Vec<HandOverCount>,
 }
+
+/// Whether a live migration would be right now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MigrationCheck {
+    /// The disk, or the VM.
+    #[schema(value_type = String)]
+    pub name: Name,
+    /// The host that it would go to; none if no disk of this host roams.
+    pub to: Option<String>,
+    /// Whether nothing is in the way.
+    pub is_right: bool,
+    /// Each disk, by name.
+    pub disks: Vec<DiskCheck>,
+}
+
+/// Whether a disk can be handed over now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskCheck {
+    /// Its name.
+    #[schema(value_type = String)]
+    pub name: Name,
+    /// Its identity.
+    pub id: String,
+    /// What is in the way; nothing if it can.
+    pub reasons: Vec<CheckReason>,
+}
+
+/// What is in the way of a hand-over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CheckReason {
+    /// A word for it.
+    #[schema(example = "link-down")]
+    pub code: String,
+    /// The host where it is, if it is at one.
+    pub host: Option<String>,
+    /// What there is.
+    pub detail: String,
+    /// What to do about it.
+    pub remedy: Option<String>,
+}

@@ -36,6 +36,7 @@ mod keys;
 mod ledger;
 mod listen;
 mod log;
+mod looks;
 mod lost_locks;
 pub mod metrics;
 mod observer;

@@ -1,5 +1,7 @@
 //! What there is to see: the daemon, its caches, disks and VMs. Nothing here changes any of them.
 
+mod check;
+
 use super::advice::{Divided, advise};
 use super::answers;
 use super::disk_sockets::DiskSockets;

@@ -1,8 +1,15 @@
 //! This host and its peer.
 
+use super::looks::{Answer, Looks, NoLook};
 use api::roaming::PeerSession;
 use link::{Link, NotLinked, PeerId};
-use link_protocol::Frame;
+use link_protocol::{Frame, Message};
+use std::sync::Arc;
+use std::time::Duration;
+use units::DiskId;
+
+/// How long the peer has for an answer: longer than it looks for its origin.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// This host and its peer, and the link between both.
 #[derive(Clone)]
@@ -11,6 +18,7 @@ pub(super) struct Peering {
     peer: PeerId,
     here: String,
     there: String,
+    looks: Arc<Looks>,
 }
 
 impl Peering {
@@ -22,6 +30,7 @@ impl Peering {
             peer,
             here,
             there,
+            looks: Arc::default(),
         })
     }
 
@@ -41,6 +50,31 @@ impl Peering {
     /// If no session stands.
     pub(super) async fn say(&self, frame: Frame) -> Result<(), NotLinked> {
         self.link.send(self.peer, frame).await
+    }
+
+    /// The questions that the peer is asked.
+    pub(super) fn looks(&self) -> &Looks {
+        &self.looks
+    }
+
+    /// Asks the peer what a disk is to it.
+    ///
+    /// # Errors
+    /// [`NoLook`].
+    pub(super) async fn ask_look(&self, disk: DiskId) -> Answer {
+        let (number, answer) = self.looks.ask();
+        let disk = disk.to_u128();
+        let ask = Frame::numbered(number, Message::AskLook { disk });
+        let asking = async {
+            self.say(ask).await.map_err(|NotLinked| NoLook::NotLinked)?;
+            // Dropped with its session.
+            answer.await.unwrap_or(Err(NoLook::NotLinked))
+        };
+        let asked = tokio::time::timeout(ANSWER_TIME_MAX, asking).await;
+        asked.unwrap_or_else(|_| {
+            self.looks.give_up(number);
+            Err(NoLook::Silent)
+        })
     }
 
     /// How things stand with the peer.

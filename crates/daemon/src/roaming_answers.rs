@@ -26,6 +26,11 @@ impl RoamingAnswers {
         Self { peering, disks }
     }
 
+    /// This host and its peer.
+    pub(super) fn peering(&self) -> &Peering {
+        &self.peering
+    }
+
     /// How a disk roams that does; `status` is how it is served.
     pub(super) fn disk(&self, entry: &Entry, status: &DiskStatus) -> RoamingDisk {
         let seen = self.disks.get(&entry.id);

@@ -12,7 +12,7 @@ use flash_format::{
     FooterPage, Geometry, JournalEntry, JournalPage, Position, SEGMENT_BYTES_MIN, SegmentEntry,
     SegmentIndex, SegmentKind, Superblock,
 };
-use link_protocol::{DiskGeometry, Frame, Message, Preface};
+use link_protocol::{DiskLook, DiskRole, Frame, Message, Obstacle, Preface};
 use nbd_protocol::server::{Found, Handshake, Step, TlsPolicy};
 use nbd_protocol::{
     BlockSizes, CommandFlags, Cookie, Errno, Export, RequestHeader, TransmissionFlags, client,
@@ -455,10 +455,11 @@ fn vhost_device() {
 fn link_frames() {
     let unit = || "web".to_owned();
     let disks = vec![1, 1 << 100];
-    let geometry = DiskGeometry {
-        size: 1 << 30,
-        sector: 512,
-        can_discard: true,
+    let look = DiskLook {
+        size: Some(1 << 30),
+        role: DiskRole::Standby,
+        holder: None,
+        obstacles: vec![Obstacle::new("busy", "a hand-over", "wait")],
     };
     let (offset, length, disk) = (4096, 512, 1);
     let frames = [
@@ -467,7 +468,7 @@ fn link_frames() {
             disks,
         }),
         Frame::numbered(1, Message::AskLook { disk }),
-        Frame::numbered(1, Message::Look { geometry }),
+        Frame::numbered(1, Message::Look { look }),
         Frame::numbered(
             2,
             Message::Read {

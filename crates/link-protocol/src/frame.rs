@@ -162,16 +162,23 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{UNIT_DISKS_MAX, UNIT_NAME_MAX};
-    use crate::message::{DiskGeometry, NotServed, Refusal};
+    use crate::limits::{
+        HOST_NAME_MAX, OBSTACLE_TEXT_MAX, OBSTACLES_MAX, UNIT_DISKS_MAX, UNIT_NAME_MAX,
+    };
+    use crate::message::{DiskLook, DiskRole, Holder, NotServed, Obstacle, Refusal};
     use proptest::prelude::*;
 
     fn every_message() -> Vec<Message> {
         let unit = || "web".to_owned();
-        let geometry = DiskGeometry {
-            size: 1 << 40,
-            sector: 4096,
-            can_discard: true,
+        let long = "\u{e9}".repeat(OBSTACLE_TEXT_MAX);
+        let look = DiskLook {
+            size: Some(1 << 40),
+            role: DiskRole::Owner,
+            holder: Some(Holder {
+                host: "h".repeat(HOST_NAME_MAX),
+                epoch: u64::MAX,
+            }),
+            obstacles: vec![Obstacle::new(&long, &long, &long); OBSTACLES_MAX],
         };
         let most = u32::try_from(DATA_MAX).unwrap();
         vec![
@@ -201,7 +208,7 @@ mod tests {
             },
             Message::Stopped { unit: unit() },
             Message::AskLook { disk: 7 },
-            Message::Look { geometry },
+            Message::Look { look },
             Message::Read {
                 disk: 7,
                 offset: u64::MAX - u64::from(most),
@@ -334,6 +341,24 @@ mod tests {
                 first_of(&raw(&read(offset, length), b"")),
                 Err(Violation::Limits)
             );
+        }
+        let look = |host: &str, count| {
+            of(&Message::Look {
+                look: DiskLook {
+                    size: None,
+                    role: DiskRole::Between,
+                    holder: Some(Holder {
+                        host: host.to_owned(),
+                        epoch: 1,
+                    }),
+                    obstacles: vec![Obstacle::new("a\nb", "c", "d"); count],
+                },
+            })
+        };
+        assert!(first_of(&raw(&look("a", OBSTACLES_MAX), b"")).is_ok());
+        for (host, count) in [("a", OBSTACLES_MAX + 1), ("a\x1b[2J", 0)] {
+            let refused = first_of(&raw(&look(host, count), b""));
+            assert_eq!(refused, Err(Violation::Limits));
         }
         let mut stream = Frames::new();
         stream.push(&raw(b"\xff", b""));

@@ -10,3 +10,9 @@ pub const DATA_MAX: usize = 1 << 20;
 pub const UNIT_DISKS_MAX: usize = 64;
 /// Bytes of a unit's name at most.
 pub const UNIT_NAME_MAX: usize = 128;
+/// Obstacles that a host names of a disk at most.
+pub const OBSTACLES_MAX: usize = 6;
+/// Bytes of each text of an obstacle at most; all of them fit into a message.
+pub const OBSTACLE_TEXT_MAX: usize = 200;
+/// Bytes of a host's name at most: a DNS name's.
+pub const HOST_NAME_MAX: usize = 255;

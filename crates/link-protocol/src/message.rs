@@ -1,6 +1,8 @@
 //! The messages.
 
-use crate::limits::{DATA_MAX, UNIT_DISKS_MAX, UNIT_NAME_MAX};
+use crate::limits::{
+    DATA_MAX, HOST_NAME_MAX, OBSTACLE_TEXT_MAX, OBSTACLES_MAX, UNIT_DISKS_MAX, UNIT_NAME_MAX,
+};
 use crate::runs::{BLOCKS_MAX, is_run};
 use serde::{Deserialize, Serialize};
 
@@ -59,15 +61,16 @@ pub enum Message {
         /// Which unit.
         unit: String,
     },
-    /// What is a disk like? Answered with `Look` or `NotServed`.
+    /// What is the disk to the receiver, and what is in the way of a hand-over there? Answered with `Look` or
+    /// `NotServed`.
     AskLook {
         /// Which disk.
         disk: u128,
     },
-    /// What the disk is like.
+    /// What the disk is to the sender.
     Look {
-        /// Its size and abilities.
-        geometry: DiskGeometry,
+        /// What is seen of it.
+        look: DiskLook,
     },
     /// A standby reads at the owner. Answered with `Bytes` or `NotServed`.
     Read {
@@ -144,15 +147,99 @@ pub enum NotServed {
     Range,
 }
 
-/// Size and abilities of a disk.
+/// What a disk is to a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskLook {
+    /// Its size in bytes, if it is known.
+    pub size: Option<u64>,
+    /// What the host is to it.
+    pub role: DiskRole,
+    /// Who has it by the owner's record that the host reads.
+    pub holder: Option<Holder>,
+    /// What is in the way of a hand-over at the host.
+    pub obstacles: Vec<Obstacle>,
+}
+
+/// What a host is to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskGeometry {
-    /// In bytes.
-    pub size: u64,
-    /// The smallest unit of address and length, in bytes.
-    pub sector: u32,
-    /// Whether discarding does anything.
-    pub can_discard: bool,
+pub enum DiskRole {
+    /// It has the disk.
+    Owner,
+    /// Another host has it, or nobody.
+    Standby,
+    /// A hand-over is under way, or who has the disk is not known: an obstacle says so.
+    Between,
+}
+
+/// Whom an owner's record names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The host.
+    pub host: String,
+    /// In which epoch.
+    pub epoch: u64,
+}
+
+/// What is in the way of a hand-over, for an operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Obstacle {
+    code: String,
+    detail: String,
+    remedy: String,
+}
+
+impl Obstacle {
+    /// An obstacle of this kind, a word for scripts, with what there is and what to do about it. What is too long is
+    /// cut off.
+    pub fn new(code: &str, detail: &str, remedy: &str) -> Self {
+        let text = |text: &str| {
+            let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+            let mut kept = String::new();
+            for c in shown {
+                if kept.len() + c.len_utf8() > OBSTACLE_TEXT_MAX {
+                    break;
+                }
+                kept.push(c);
+            }
+            kept
+        };
+        Self {
+            code: text(code),
+            detail: text(detail),
+            remedy: text(remedy),
+        }
+    }
+
+    /// The word for scripts.
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// What there is.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> &str {
+        &self.remedy
+    }
+
+    fn is_within_limits(&self) -> bool {
+        let mut texts = [&self.code, &self.detail, &self.remedy].into_iter();
+        texts.all(|text| text.len() <= OBSTACLE_TEXT_MAX && !text.chars().any(char::is_control))
+    }
+}
+
+impl DiskLook {
+    fn is_within_limits(&self) -> bool {
+        let holder = self.holder.as_ref();
+        self.obstacles.len() <= OBSTACLES_MAX
+            && self.obstacles.iter().all(Obstacle::is_within_limits)
+            && holder.is_none_or(|holder| {
+                holder.host.len() <= HOST_NAME_MAX && !holder.host.chars().any(char::is_control)
+            })
+    }
 }
 
 impl Message {
@@ -170,10 +257,7 @@ impl Message {
             | Self::Grant { unit, .. }
             | Self::Refuse { unit, .. }
             | Self::Stopped { unit } => is_name(unit),
-            Self::Look { geometry } => {
-                matches!(geometry.sector, 512 | 4096)
-                    && geometry.size.is_multiple_of(u64::from(geometry.sector))
-            }
+            Self::Look { look } => look.is_within_limits(),
             Self::Read { offset, length, .. } => {
                 *length > 0
                     && *length as usize <= DATA_MAX

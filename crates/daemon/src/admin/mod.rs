@@ -114,6 +114,7 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         caches::show_advice,
         roaming::list_roaming,
         roaming::show_roaming,
+        roaming::check_migration,
         show_metrics,
         show_document
     ),

@@ -19,6 +19,7 @@ mod wording;
 
 use super::control::Control;
 use super::hand_overs::Seen;
+use super::looks::Looks;
 use super::peering::Peering;
 use super::registry::Entry;
 use super::roaming_answers::RoamingAnswers;
@@ -32,6 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use task::Entered;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use units::DiskId;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -64,6 +66,8 @@ struct Task {
     /// What has happened, until the disk enters: a peer says many things once.
     told: Option<Told>,
     seen: Arc<Seen>,
+    /// Where there is to be seen what is in the way of a hand-over, once the disk has entered.
+    entered: Option<(Arc<Control>, Entry)>,
 }
 
 impl Task {
@@ -74,6 +78,7 @@ impl Task {
             tell,
             told: Some(told),
             seen: Arc::default(),
+            entered: None,
         }
     }
 }
@@ -83,7 +88,12 @@ impl Task {
 pub(super) struct Roaming {
     peering: Peering,
     tasks: Arc<Mutex<BTreeMap<DiskId, Task>>>,
+    /// Looks that are under way for the peer.
+    looking: Arc<Semaphore>,
 }
+
+/// Looks at disks for the peer at a time; others are not answered.
+const LOOKS_MAX: usize = 8;
 
 impl Roaming {
     /// Starts the link to the peer. `None`: no disk roams.
@@ -113,6 +123,7 @@ impl Roaming {
         let roaming = Self {
             peering: peering.ok_or("the link does not know its peer")?,
             tasks: Arc::new(Mutex::new(tasks.collect())),
+            looking: Arc::new(Semaphore::new(LOOKS_MAX)),
         };
         tokio::spawn(roaming.clone().listen(events));
         Ok(Some(roaming))
@@ -130,6 +141,7 @@ impl Roaming {
     /// Lets a disk roam from now on.
     pub(super) async fn enter(self, control: Arc<Control>, entry: Entry) {
         let entered = self.tasks().get_mut(&entry.id).and_then(|task| {
+            task.entered = Some((Arc::clone(&control), entry.clone()));
             Some(Entered {
                 number: task.number,
                 tell: task.tell.clone(),
@@ -149,7 +161,10 @@ impl Roaming {
         while let Some(event) = events.recv().await {
             match event {
                 Event::Linked { .. } => self.tell_all(|| Happens::Linked),
-                Event::Lost { .. } => self.tell_all(|| Happens::Lost),
+                Event::Lost { .. } => {
+                    self.peering.looks().lost();
+                    self.tell_all(|| Happens::Lost);
+                }
                 Event::Said { frame, .. } => {
                     let Err(unknown) = self.pass(frame) else {
                         continue;
@@ -167,6 +182,9 @@ impl Roaming {
 
     /// Passes what the peer says to the disk that it is about; if that is not known here, its number comes back.
     fn pass(&self, frame: Frame) -> Result<(), u64> {
+        if Looks::is_question(frame.number) && self.is_about_looks(&frame) {
+            return Ok(());
+        }
         let tasks = self.tasks();
         let task = if let Some(disk) = wording::disk_of(&frame.message) {
             tasks.get(&disk).ok_or(frame.number)?
@@ -179,6 +197,44 @@ impl Roaming {
         // A task that has ended needs no word.
         let _ = task.tell.send(Happens::Said(frame));
         Ok(())
+    }
+
+    /// Whether a frame is an answer to a question about a disk, or such a question about a disk that is known here.
+    fn is_about_looks(&self, frame: &Frame) -> bool {
+        match &frame.message {
+            Message::Look { look } => self.peering.looks().answered(frame.number, look.clone()),
+            Message::NotServed { why } => self.peering.looks().not_served(frame.number, *why),
+            Message::AskLook { disk } => {
+                let tasks = self.tasks();
+                let Some(task) = tasks.get(&DiskId::from_u128(*disk)) else {
+                    return false;
+                };
+                let place = Arc::clone(&self.looking).try_acquire_owned().ok();
+                self.look_for_peer(frame.number, task.entered.clone().zip(place));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn look_for_peer(
+        &self,
+        number: u64,
+        at: Option<((Arc<Control>, Entry), OwnedSemaphorePermit)>,
+    ) {
+        let peering = self.peering.clone();
+        tokio::spawn(async move {
+            let message = match at {
+                Some(((control, entry), _place)) => Message::Look {
+                    look: control.observer().disk_look(&entry).await,
+                },
+                None => Message::NotServed {
+                    why: NotServed::Failed,
+                },
+            };
+            // The peer hears of the session's end.
+            let _ = peering.say(Frame::numbered(number, message)).await;
+        });
     }
 
     fn tell_all(&self, happens: impl Fn() -> Happens) {

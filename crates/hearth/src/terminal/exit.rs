@@ -20,7 +20,7 @@ pub enum Exit {
     Refused = 4,
     /// A check found damage.
     Damaged = 5,
-    /// There is no such disk, VM or cache.
+    /// There is no such disk, VM, cache or peer.
     NotFound = 6,
 }
 
@@ -33,7 +33,7 @@ Exit codes:
   3  the daemon cannot be reached
   4  refused in the present state
   5  a check found damage
-  6  there is no such disk, VM or cache";
+  6  there is no such disk, VM, cache or peer";
 
 impl Exit {
     /// The kind of error, where nothing more is known of it.
@@ -224,6 +224,7 @@ mod tests {
             exits,
             [
                 Exit::Usage,
+                Exit::NotFound,
                 Exit::NotFound,
                 Exit::NotFound,
                 Exit::NotFound,

@@ -1,6 +1,6 @@
 //! Arguments of `hearth migrate`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use configuration::Name;
 
 /// Look at disks that roam, and at their hand-overs.
@@ -19,4 +19,24 @@ pub enum Migrate {
         #[arg(long)]
         watch: bool,
     },
+    /// Say whether a live migration would be right now; nothing is changed
+    ///
+    /// Both hosts look whether the disks roam and are the same, whether one of the hosts has them, whether their caches
+    /// and origins are in order, and whether the link stands. What is in the way is told with a remedy, and is exit
+    /// code 4.
+    Check(Check),
+}
+
+/// Arguments of `migrate check`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("where").required(true))]
+pub struct Check {
+    /// A disk, or a VM with all its disks
+    pub name: Name,
+    /// The peer that the VM would go to
+    #[arg(long, value_name = "PEER", group = "where")]
+    pub to: Option<String>,
+    /// The VM would come to this host
+    #[arg(long, group = "where")]
+    pub here: bool,
 }

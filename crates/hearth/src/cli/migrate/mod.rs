@@ -1,6 +1,7 @@
 //! `hearth migrate`: disks that roam, and their hand-overs.
 
 pub mod args;
+mod check;
 mod render;
 mod watch;
 
@@ -30,5 +31,6 @@ pub(super) async fn run(
             let disk: RoamingDisk = client.get(&path).await?;
             show(global, &disk, render::disk)
         }
+        Migrate::Check(arguments) => check::run(client, global, arguments).await,
     }
 }

@@ -1,0 +1,323 @@
+//! Whether a live migration would be right now: what is in the way of handing a disk over, on this host and on its peer.
+//!
+//! Both hosts look at the same things; the host that is asked asks its peer, and compares.
+
+use super::Observer;
+use crate::looks::NoLook;
+use crate::peering::Peering;
+use crate::registry::{Entry, Phase};
+use crate::roaming_answers::RoamingAnswers;
+use crate::settings;
+use api::problem::ProblemKind;
+use api::roaming::{CheckReason, DiskCheck, MigrationCheck, RoamingDisk, RoamingRole};
+use api::types::{CacheState, CacheStatus, DiskStatus, Problem};
+use api::write_back::DestageState;
+use configuration::Name;
+use link_protocol::{DiskLook, DiskRole, Holder, OBSTACLES_MAX, Obstacle};
+use shard::OwnerFile;
+use std::time::Duration;
+use units::Bytes;
+use units::errors::chain;
+
+/// How long an origin may take to say how long it is.
+const ORIGIN_TIME_MAX: Duration = Duration::from_secs(3);
+const AGAIN: &str = "repeat the command in a moment";
+
+/// What the origin and the record beside it say.
+type AtOrigin = (Bytes, Option<Holder>);
+
+impl Observer {
+    /// Whether a VM, or a disk, of this name can be migrated now: to the peer that is called so, or from the peer to this
+    /// host. Changes nothing.
+    ///
+    /// # Errors
+    /// If there is no such disk, VM or peer.
+    pub async fn check(&self, name: &Name, to: Option<&str>) -> Result<MigrationCheck, Problem> {
+        let mut entries = self.registry.all();
+        entries.retain(|entry| entry.config.name == *name || entry.vm() == *name);
+        if entries.is_empty() {
+            let detail = format!("there is no disk and no VM '{name}' with disks");
+            let problem = Problem::new(ProblemKind::NoSuchDisk, detail);
+            return Err(problem.with_remedy("hearth disk list"));
+        }
+        let peering = self.roaming.as_ref().map(RoamingAnswers::peering);
+        if let Some(to) = to
+            && peering.is_none_or(|peering| peering.there() != to)
+        {
+            return Err(no_such_peer(to, peering));
+        }
+        let mut disks = Vec::new();
+        for entry in &entries {
+            disks.push(DiskCheck {
+                name: entry.config.name.clone(),
+                id: entry.id.to_string(),
+                reasons: self.reasons(entry).await,
+            });
+        }
+        Ok(MigrationCheck {
+            name: name.clone(),
+            to: to.or_else(|| Some(peering?.here())).map(str::to_owned),
+            is_right: disks.iter().all(|disk| disk.reasons.is_empty()),
+            disks,
+        })
+    }
+
+    async fn reasons(&self, entry: &Entry) -> Vec<CheckReason> {
+        let config = &entry.config;
+        if config.shared || config.read_only {
+            // Several hosts may read it at a time.
+            return Vec::new();
+        }
+        let roaming = self.roaming.as_ref().filter(|_| config.roams);
+        let Some(peering) = roaming.map(RoamingAnswers::peering) else {
+            let problem = crate::problems::does_not_roam(&config.name);
+            return vec![CheckReason {
+                code: "does-not-roam".to_owned(),
+                host: None,
+                detail: problem.detail,
+                remedy: problem.remedy,
+            }];
+        };
+        let here = self.disk_look(entry).await;
+        let mut reasons = told(&here.obstacles, peering.here());
+        match peering.ask_look(entry.id).await {
+            Ok(there) => {
+                reasons.extend(told(&there.obstacles, peering.there()));
+                reasons.extend(compared(&here, &there, peering));
+            }
+            Err(why) => reasons.push(unanswered(why, entry, peering)),
+        }
+        reasons
+    }
+
+    /// What a disk that roams is to this host, and what is in the way of a hand-over here.
+    pub(crate) async fn disk_look(&self, entry: &Entry) -> DiskLook {
+        let now = self.registry.get(&entry.config.name);
+        let entry = now.as_ref().unwrap_or(entry);
+        let status = self.look(entry).await;
+        let shown = self.roaming.as_ref();
+        let shown = shown.map(|roaming| roaming.disk(entry, &status));
+        let role = shown
+            .as_ref()
+            .map_or(RoamingRole::InDoubt, |shown| shown.role);
+        let mut obstacles: Vec<Obstacle> = Vec::new();
+        obstacles.extend(shown.as_ref().and_then(of_role));
+        obstacles.extend(of_write_back(&status));
+        if let Some(shard) = self.shards.get(&entry.cache) {
+            let pulse = shard.pulse().await;
+            obstacles.extend(of_cache(&self.cache(shard, &pulse)));
+        }
+        let size = size_of(entry, &status);
+        let mut holder = None;
+        match self.at_origin(entry).await {
+            Ok((origin, recorded)) => {
+                holder = recorded;
+                obstacles.extend(of_size(size, origin));
+            }
+            // It is in doubt for the same reason.
+            Err(_) if role == RoamingRole::InDoubt => {}
+            Err(why) => obstacles.push(Obstacle::new(
+                "origin",
+                &why,
+                "restore the origin, and see that the daemon may write it",
+            )),
+        }
+        obstacles.truncate(OBSTACLES_MAX);
+        DiskLook {
+            size: size.map(Bytes::get),
+            role: match role {
+                RoamingRole::Owner => DiskRole::Owner,
+                RoamingRole::Standby => DiskRole::Standby,
+                _ => DiskRole::Between,
+            },
+            holder,
+            obstacles,
+        }
+    }
+
+    /// How long the origin is, and whom the record beside it names.
+    async fn at_origin(&self, entry: &Entry) -> Result<AtOrigin, String> {
+        let spec = settings::origin(&entry.config.origin);
+        let folders = self.remembered.dir().folders();
+        let (disk, cache) = (entry.id, entry.cache.to_string());
+        let looking = tokio::task::spawn_blocking(move || {
+            let size = origin::measure(&spec).map_err(|error| chain(&error))?;
+            let owner = OwnerFile::new(disk, &spec, &folders, &cache).load();
+            let owner = owner.map_err(|error| chain(&error))?;
+            let holder = owner.and_then(|owner| owner.holder);
+            Ok((
+                size,
+                holder.map(|shard::Holder { host, epoch }| Holder { host, epoch }),
+            ))
+        });
+        match tokio::time::timeout(ORIGIN_TIME_MAX, looking).await {
+            Ok(Ok(looked)) => looked,
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("the origin does not answer".to_owned()),
+        }
+    }
+}
+
+fn size_of(entry: &Entry, status: &DiskStatus) -> Option<Bytes> {
+    match &entry.phase {
+        Phase::Attached { geometry } | Phase::Standby { geometry } => Some(geometry.size),
+        _ => status.size_bytes.map(Bytes::new),
+    }
+}
+
+fn of_role(disk: &RoamingDisk) -> Option<Obstacle> {
+    let problem = disk.problem.as_deref();
+    match disk.role {
+        RoamingRole::Owner | RoamingRole::Standby => None,
+        RoamingRole::InDoubt => Some(Obstacle::new(
+            "in-doubt",
+            problem.unwrap_or("who has the disk is not known yet"),
+            "restore the origin, or repeat the command in a moment",
+        )),
+        role => Some(Obstacle::new(
+            "busy",
+            &format!(
+                "a hand-over is under way ({}){}{}",
+                role.word(),
+                if problem.is_some() { ": " } else { "" },
+                problem.unwrap_or_default()
+            ),
+            AGAIN,
+        )),
+    }
+}
+
+fn of_write_back(status: &DiskStatus) -> Option<Obstacle> {
+    let lacks = status.write_back.as_ref()?;
+    let reason = lacks.reason.as_deref().unwrap_or_default();
+    let name = &status.name;
+    match lacks.state {
+        DestageState::Locked => Some(Obstacle::new(
+            "locked",
+            reason,
+            &format!("stop the daemon and look: hearth recover verify FLASH --disk {name}"),
+        )),
+        DestageState::Failing => Some(Obstacle::new("destage-fails", reason, "restore the origin")),
+        _ => None,
+    }
+}
+
+fn of_cache(cache: &CacheStatus) -> Option<Obstacle> {
+    let (name, reason) = (&cache.name, cache.reason.as_deref().unwrap_or_default());
+    let (code, is, remedy) = match cache.state {
+        CacheState::Serving => return None,
+        CacheState::Opening => ("cache-opens", "is being opened", AGAIN),
+        CacheState::Silent => ("cache-silent", "does not answer", "restart the daemon"),
+        CacheState::Bypassed => (
+            "bypassed",
+            "is bypassed: the VM would run without it",
+            "replace or format the flash, and restart the daemon",
+        ),
+    };
+    let detail = format!("the cache '{name}' {is}: {reason}");
+    Some(Obstacle::new(code, detail.trim_end_matches(": "), remedy))
+}
+
+fn of_size(size: Option<Bytes>, origin: Bytes) -> Option<Obstacle> {
+    let size = size.filter(|size| *size != origin)?;
+    Some(Obstacle::new(
+        "resized",
+        &format!("the origin has {origin} now, and the disk is offered with {size}"),
+        "restart the daemons of both hosts, so that both offer the new size",
+    ))
+}
+
+fn told<'a>(obstacles: &'a [Obstacle], host: &'a str) -> Vec<CheckReason> {
+    let told = |obstacle: &Obstacle| CheckReason {
+        code: obstacle.code().to_owned(),
+        host: Some(host.to_owned()),
+        detail: obstacle.detail().to_owned(),
+        remedy: Some(obstacle.remedy().to_owned()),
+    };
+    obstacles.iter().map(told).collect()
+}
+
+fn reason(code: &str, detail: String, remedy: &str) -> CheckReason {
+    CheckReason {
+        code: code.to_owned(),
+        host: None,
+        detail,
+        remedy: Some(remedy.to_owned()),
+    }
+}
+
+/// What is in the way although neither host sees it alone.
+fn compared(here: &DiskLook, there: &DiskLook, peering: &Peering) -> Vec<CheckReason> {
+    let names = (peering.here(), peering.there());
+    let mut reasons = Vec::new();
+    if let (Some(ours), Some(theirs)) = (here.size, there.size)
+        && ours != theirs
+    {
+        let (ours, theirs) = (Bytes::new(ours), Bytes::new(theirs));
+        let detail = format!(
+            "the disk has {ours} at {}, and {theirs} at {}",
+            names.0, names.1
+        );
+        let remedy = "see that both configurations name the same origin, and restart both daemons";
+        reasons.push(reason("sizes-differ", detail, remedy));
+    }
+    if let (Some(ours), Some(theirs)) = (&here.holder, &there.holder)
+        && ours != theirs
+    {
+        let detail = format!(
+            "the owner's record says '{}' in epoch {} at {}, and '{}' in epoch {} at {}",
+            ours.host, ours.epoch, names.0, theirs.host, theirs.epoch, names.1
+        );
+        let remedy = "see that both hosts reach the same file as the disk's origin";
+        reasons.push(reason("records-differ", detail, remedy));
+    }
+    let owner = match (here.role, there.role) {
+        (DiskRole::Owner, DiskRole::Owner) => "both hosts have the disk",
+        (DiskRole::Standby, DiskRole::Standby) => "neither host has the disk",
+        _ => return reasons,
+    };
+    let named = here.holder.as_ref();
+    let named = named.map_or_else(String::new, |holder| {
+        format!("; the owner's record names '{}'", holder.host)
+    });
+    let remedy =
+        "see which host the owner's record names, and that both hosts reach the same origin";
+    reasons.push(reason("no-one-owner", format!("{owner}{named}"), remedy));
+    reasons
+}
+
+/// Why the peer says nothing of a disk.
+fn unanswered(why: NoLook, entry: &Entry, peering: &Peering) -> CheckReason {
+    let there = peering.there();
+    match why {
+        NoLook::NotLinked => {
+            let session = peering.session();
+            let problem = session
+                .problem
+                .map_or_else(String::new, |why| format!(": {why}"));
+            let detail = format!("there is no session with {there}{problem}");
+            let remedy = session.remedy.unwrap_or_else(|| AGAIN.to_owned());
+            reason("link-down", detail, &remedy)
+        }
+        NoLook::Unknown => reason(
+            "unknown-at-peer",
+            format!("{there} has no disk with the id {} that roams", entry.id),
+            "give the disk the same id and roams = true in the configuration of both hosts, and restart the daemons",
+        ),
+        NoLook::NotReady => reason("peer-not-ready", format!("{there} cannot say yet"), AGAIN),
+        NoLook::Silent => reason(
+            "peer-silent",
+            format!("{there} does not answer in time"),
+            "look at the daemon there: hearth status",
+        ),
+    }
+}
+
+fn no_such_peer(name: &str, peering: Option<&Peering>) -> Problem {
+    let known = match peering {
+        Some(peering) => format!("its peer is '{}'", peering.there()),
+        None => "no disk of this host roams".to_owned(),
+    };
+    let detail = format!("this host has no peer '{name}': {known}");
+    Problem::new(ProblemKind::NoSuchPeer, detail).with_remedy("hearth migrate list")
+}
