@@ -180,8 +180,7 @@ pub struct RoamingDisk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MigrationCheck {
     /// The disk, or the VM.
-    #[schema(value_type = String)]
-    pub name: Name,
+    pub name: String,
     /// The host that it would go to; none if no disk of this host roams.
     pub to: Option<String>,
     /// Whether nothing is in the way.
@@ -194,8 +193,7 @@ pub struct MigrationCheck {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskCheck {
     /// Its name.
-    #[schema(value_type = String)]
-    pub name: Name,
+    pub name: String,
     /// Its identity.
     pub id: String,
     /// What is in the way; nothing if it can.

@@ -49,13 +49,13 @@ impl Observer {
         let mut disks = Vec::new();
         for entry in &entries {
             disks.push(DiskCheck {
-                name: entry.config.name.clone(),
+                name: entry.config.name.to_string(),
                 id: entry.id.to_string(),
                 reasons: self.reasons(entry).await,
             });
         }
         Ok(MigrationCheck {
-            name: name.clone(),
+            name: name.to_string(),
             to: to.or_else(|| Some(peering?.here())).map(str::to_owned),
             is_right: disks.iter().all(|disk| disk.reasons.is_empty()),
             disks,

@@ -1,7 +1,8 @@
 //! Arguments of `hearth migrate`.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 use configuration::Name;
+use std::path::PathBuf;
 
 /// Look at disks that roam, and at their hand-overs.
 #[derive(Debug, Subcommand)]
@@ -32,7 +33,11 @@ pub enum Migrate {
 #[command(group = clap::ArgGroup::new("where").required(true))]
 pub struct Check {
     /// A disk, or a VM with all its disks
-    pub name: Name,
+    #[arg(required_unless_present = "domain")]
+    pub name: Option<Name>,
+    /// The disks of this libvirt domain that Hearth serves: a file with its XML, or `-` for standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "name")]
+    pub domain: Option<PathBuf>,
     /// The peer that the VM would go to
     #[arg(long, value_name = "PEER", group = "where")]
     pub to: Option<String>,

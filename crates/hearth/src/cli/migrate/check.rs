@@ -1,13 +1,17 @@
 //! `hearth migrate check`: whether a live migration would be right now.
 
 use super::args::Check;
+use super::domain::{Domain, Served, served};
 use crate::cli::args::Global;
 use crate::cli::run::show;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress};
 use api::client::Client;
-use api::roaming::MigrationCheck;
+use api::roaming::{CheckReason, DiskCheck, MigrationCheck};
+use api::types::{Disks, Status};
+use configuration::Name;
 use std::fmt::{self, Write};
+use std::path::Path;
 
 /// Asks the daemon, which asks its peer.
 pub(super) async fn run(
@@ -15,19 +19,79 @@ pub(super) async fn run(
     global: &Global,
     arguments: &Check,
 ) -> Result<Vec<u8>, CliError> {
-    let (name, to) = (&arguments.name, &arguments.to);
-    let query = to
-        .as_ref()
-        .map_or_else(String::new, |to| format!("?to={}", escaped(to)));
-    let path = format!("/v1/roaming/{name}/check{query}");
-    let asked = client.get(&path);
-    let check: MigrationCheck = progress::waiting(format!("checking {name}"), asked).await?;
+    let to = arguments.to.as_deref();
+    let check = match (&arguments.name, &arguments.domain) {
+        (Some(name), _) => asked(client, name, to).await?,
+        (None, Some(path)) => of_domain(client, path, to).await?,
+        (None, None) => return Err(CliError::new(Exit::Usage, "name a disk or a VM")),
+    };
     let text = show(global, &check, written)?;
     if check.is_right {
         return Ok(text);
     }
     print(&text)?;
     Err(not_right(&check))
+}
+
+async fn asked(client: &Client, name: &Name, to: Option<&str>) -> Result<MigrationCheck, CliError> {
+    let query = to.map_or_else(String::new, |to| format!("?to={}", escaped(to)));
+    let path = format!("/v1/roaming/{name}/check{query}");
+    Ok(progress::waiting(format!("checking {name}"), client.get(&path)).await?)
+}
+
+/// The same of the disks of a domain that Hearth serves.
+async fn of_domain(
+    client: &Client,
+    path: &Path,
+    to: Option<&str>,
+) -> Result<MigrationCheck, CliError> {
+    let failed =
+        |error: std::io::Error| CliError::new(Exit::Usage, format!("{}: {error}", path.display()));
+    let text = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin()).map_err(failed)?
+    } else {
+        std::fs::read_to_string(path).map_err(failed)?
+    };
+    let domain = Domain::of(&text);
+    let disks: Disks = client.get("/v1/disks").await?;
+    let status: Status = client.get("/v1/status").await?;
+    let mut all = MigrationCheck {
+        name: domain.name,
+        to: to.map(str::to_owned),
+        is_right: true,
+        disks: Vec::new(),
+    };
+    for source in &domain.sources {
+        let disk = match served(source, &disks, &status.listeners) {
+            Served::Not => continue,
+            Served::Disk(name) => {
+                let mut check = asked(client, name, to).await?;
+                all.to = all.to.or(check.to);
+                // A VM may be called as the disk is, and have others.
+                check.disks.retain(|disk| disk.name == name.as_str());
+                check.disks
+            }
+            Served::Unknown(export) => vec![unknown(export)],
+        };
+        all.disks.extend(disk);
+    }
+    all.is_right = all.disks.iter().all(|disk| disk.reasons.is_empty());
+    Ok(all)
+}
+
+fn unknown(export: &str) -> DiskCheck {
+    DiskCheck {
+        name: export.to_owned(),
+        id: String::new(),
+        reasons: vec![CheckReason {
+            code: "unknown-here".to_owned(),
+            host: None,
+            detail: format!("the VM uses the export '{export}' at Hearth's socket, and there is no such disk here"),
+            remedy: Some(
+                "list the disk in this host's configuration, with the same id and roams = true as at the peer".to_owned(),
+            ),
+        }],
+    }
 }
 
 /// A peer's name as part of a query.
@@ -64,6 +128,9 @@ fn not_right(check: &MigrationCheck) -> CliError {
 
 fn written(out: &mut String, check: &MigrationCheck) -> fmt::Result {
     let to = check.to.as_deref().unwrap_or("this host");
+    if check.disks.is_empty() {
+        writeln!(out, "{}: Hearth serves none of its disks", check.name)?;
+    }
     for disk in &check.disks {
         if disk.reasons.is_empty() {
             writeln!(out, "{}: can go to {to}", disk.name)?;
@@ -86,7 +153,6 @@ fn written(out: &mut String, check: &MigrationCheck) -> fmt::Result {
 mod tests {
     use super::*;
     use crate::cli::args::Cli;
-    use api::roaming::{CheckReason, DiskCheck};
     use clap::Parser;
 
     #[test]
@@ -97,6 +163,7 @@ mod tests {
         };
         assert!(parse("--to node-b").is_ok() && parse("--here").is_ok());
         assert!(parse("").is_err() && parse("--here --to node-b").is_err());
+        assert!(parse("--here --domain -").is_err(), "a disk or a domain");
         assert_eq!(escaped("node-b.example"), "node-b.example");
         assert_eq!(escaped("a b&c"), "a%20b%26c");
     }
@@ -110,13 +177,13 @@ mod tests {
             remedy: Some("do that".to_owned()),
         };
         let disk = |name: &str, reasons| DiskCheck {
-            name: name.parse().unwrap(),
+            name: name.to_owned(),
             id: String::new(),
             reasons,
         };
         let both = vec![reason("link-down", None), reason("origin", Some("node-b"))];
         let check = MigrationCheck {
-            name: "web".parse().unwrap(),
+            name: "web".to_owned(),
             to: Some("node-b".to_owned()),
             is_right: false,
             disks: vec![disk("web", Vec::new()), disk("data", both)],

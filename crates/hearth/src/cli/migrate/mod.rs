@@ -2,6 +2,7 @@
 
 pub mod args;
 mod check;
+mod domain;
 mod render;
 mod watch;
 
