@@ -276,11 +276,18 @@ impl Observer {
     /// # Errors
     /// If there is none of this name, or it does not roam.
     pub async fn roaming_disk(&self, name: &Name) -> Result<RoamingDisk, Problem> {
+        let (entry, roaming) = self.roams(name)?;
+        Ok(roaming.disk(&entry, &self.look(&entry).await))
+    }
+
+    /// A disk that roams, and where it is seen and told.
+    ///
+    /// # Errors
+    /// If there is none of this name, or it does not roam.
+    pub(super) fn roams(&self, name: &Name) -> Result<(Entry, &RoamingAnswers), Problem> {
         let entry = self.registry.entry(name)?;
         match &self.roaming {
-            Some(roaming) if entry.config.roams => {
-                Ok(roaming.disk(&entry, &self.look(&entry).await))
-            }
+            Some(roaming) if entry.config.roams => Ok((entry, roaming)),
             _ => Err(does_not_roam(name)),
         }
     }

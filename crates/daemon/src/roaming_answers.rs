@@ -3,26 +3,51 @@
 use super::answers;
 use super::hand_overs::{Seen, View};
 use super::peering::Peering;
+use super::problems::not_ready;
 use super::registry::Entry;
+use api::problem::ProblemKind;
 use api::roaming::{
     HandOver, HandOverCount, HandOverOutcome, HeldTime, RoamingDisk, RoamingDisks, RoamingRole,
 };
-use api::types::DiskStatus;
+use api::types::{DiskStatus, Problem};
 use handoff::Role;
 use shard::Histogram;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
 use units::DiskId;
 
-/// Where operators look at disks that roam.
+/// How long an operator waits for each step of a disk that is taken over.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks whether it is here.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Tells a disk's task to take the disk over, and to answer there.
+type TakeOver = Box<dyn Fn(oneshot::Sender<Result<(), Problem>>) + Send + Sync>;
+
+/// Where a disk that roams is seen, and told.
+pub(super) struct RoamingPlace {
+    seen: Arc<Seen>,
+    take_over: TakeOver,
+}
+
+impl RoamingPlace {
+    /// Of a task that notes what happens in `seen`.
+    pub(super) fn new(seen: Arc<Seen>, take_over: TakeOver) -> Self {
+        Self { seen, take_over }
+    }
+}
+
+/// Where operators look at disks that roam, and say that an owner is gone.
 pub(super) struct RoamingAnswers {
     peering: Peering,
-    disks: BTreeMap<DiskId, Arc<Seen>>,
+    disks: BTreeMap<DiskId, RoamingPlace>,
 }
 
 impl RoamingAnswers {
     /// Of these disks, which roam to the peer.
-    pub(super) fn new(peering: Peering, disks: BTreeMap<DiskId, Arc<Seen>>) -> Self {
+    pub(super) fn new(peering: Peering, disks: BTreeMap<DiskId, RoamingPlace>) -> Self {
         Self { peering, disks }
     }
 
@@ -31,10 +56,60 @@ impl RoamingAnswers {
         &self.peering
     }
 
+    fn view(&self, entry: &Entry) -> View {
+        let at = self.disks.get(&entry.id);
+        at.map_or_else(View::default, |at| at.seen.view())
+    }
+
+    /// Takes a disk over from an owner that is gone for good. Ends when it is here.
+    ///
+    /// # Errors
+    /// If the owner is there, may have bytes that the origin lacks, or the disk cannot be taken.
+    pub(super) async fn take_over(&self, entry: &Entry) -> Result<(), Problem> {
+        let name = &entry.config.name;
+        let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
+        if self.view(entry).role() == Some(Role::Owner) {
+            return Err(
+                refused(format!("the disk '{name}' is here already")).with_remedy("nothing")
+            );
+        }
+        if self.peering.session().stands {
+            let there = self.peering.there();
+            let detail = format!("'{there}' is there: a session with it stands");
+            return Err(
+                refused(detail).with_remedy("move the VM: the disk follows its first write")
+            );
+        }
+        let stopping = || Problem::new(ProblemKind::Stopping, "the daemon is stopping");
+        let (reply, taken) = oneshot::channel();
+        let at = self.disks.get(&entry.id).ok_or_else(stopping)?;
+        (at.take_over)(reply);
+        // The task of a disk that is in doubt does not listen yet.
+        let asked = tokio::time::timeout(PATIENCE, taken).await;
+        let not_ready = || {
+            not_ready(
+                name,
+                &Problem::new(ProblemKind::Origin, "its record cannot be read"),
+            )
+        };
+        asked.map_err(|_| not_ready())?.map_err(|_| stopping())??;
+        let until = tokio::time::Instant::now() + PATIENCE;
+        while self.view(entry).role() != Some(Role::Owner) {
+            if tokio::time::Instant::now() >= until {
+                let detail =
+                    format!("the disk '{name}' is this host's now, and cannot be opened yet");
+                let problem = Problem::new(ProblemKind::NotReady, detail);
+                return Err(problem
+                    .with_remedy("hearth migrate show says why; it is tried again by itself"));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
     /// How a disk roams that does; `status` is how it is served.
     pub(super) fn disk(&self, entry: &Entry, status: &DiskStatus) -> RoamingDisk {
-        let seen = self.disks.get(&entry.id);
-        let view = seen.map_or_else(View::default, |seen| seen.view());
+        let view = self.view(entry);
         let role = view.role().map_or(RoamingRole::InDoubt, shown);
         let is_here = matches!(role, RoamingRole::Owner | RoamingRole::Granting);
         let lacks = status.write_back.as_ref();
@@ -69,7 +144,7 @@ impl RoamingAnswers {
 
     /// This host, its peer, these disks, and the hand-overs of all.
     pub(super) fn all(&self, disks: Vec<RoamingDisk>) -> RoamingDisks {
-        let views: Vec<View> = self.disks.values().map(|seen| seen.view()).collect();
+        let views: Vec<View> = self.disks.values().map(|at| at.seen.view()).collect();
         let held = HandOverOutcome::ALL.map(|outcome| {
             let mut held = Histogram::default();
             for view in &views {

@@ -115,6 +115,7 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         roaming::list_roaming,
         roaming::show_roaming,
         roaming::check_migration,
+        roaming::take_over,
         show_metrics,
         show_document
     ),

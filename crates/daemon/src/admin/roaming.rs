@@ -1,12 +1,13 @@
 //! The admin API's paths of disks that roam.
 
 use super::names::DiskName;
-use super::{Answer, Shared};
+use super::{Answer, Shared, to_the_end};
 use crate::Control;
+use api::problem::ProblemKind;
 use api::roaming::{MigrationCheck, RoamingDisk, RoamingDisks};
 use api::types::Problem;
 use axum::extract::{Query, State};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub(super) fn routes() -> Router<Arc<Control>> {
         .route("/v1/roaming", get(list_roaming))
         .route("/v1/roaming/{name}", get(show_roaming))
         .route("/v1/roaming/{name}/check", get(check_migration))
+        .route("/v1/roaming/{name}/take", post(take_over))
 }
 
 /// Every disk that roams, and the peers of this host.
@@ -59,4 +61,42 @@ pub(super) async fn check_migration(
     Query(Destination { to }): Query<Destination>,
 ) -> Answer<MigrationCheck> {
     Ok(Json(control.observer().check(&name, to.as_deref()).await?))
+}
+
+/// What an operator vouches for.
+#[derive(Debug, Deserialize)]
+pub(super) struct Vouched {
+    #[serde(default)]
+    yes_its_owner_is_dead: bool,
+}
+
+/// Takes a disk over from an owner that is gone for good. Refused while that is there, has the origin locked, or may have
+/// bytes that the origin lacks.
+#[utoipa::path(post, path = "/v1/roaming/{name}/take", params(
+    ("name" = String, Path),
+    ("yes_its_owner_is_dead" = bool, Query, description = "Has to be true: no other host serves the disk, or will with what it has"),
+), responses(
+    (status = 200, description = "The disk is here", body = RoamingDisk),
+    (status = 400, description = "Nobody vouches for it that the owner is gone", body = Problem),
+    (status = 404, description = "No such disk", body = Problem),
+    (status = 409, description = "The disk does not roam, is here, or its owner is there or may have bytes that the origin lacks", body = Problem),
+    (status = 502, description = "The origin is locked, or cannot be used", body = Problem),
+))]
+pub(super) async fn take_over(
+    State(control): Shared,
+    DiskName(name): DiskName,
+    Query(vouched): Query<Vouched>,
+) -> Answer<RoamingDisk> {
+    if !vouched.yes_its_owner_is_dead {
+        let detail = "whoever takes a disk over says that its owner is gone for good";
+        let problem = Problem::new(ProblemKind::Invalid, detail);
+        return Err(problem.with_remedy("yes_its_owner_is_dead=true").into());
+    }
+    let taking = async move {
+        control.refuse_when_stopping()?;
+        let (entry, roaming) = control.observer().roams(&name)?;
+        roaming.take_over(&entry).await?;
+        control.observer().roaming_disk(&name).await
+    };
+    to_the_end(taking).await.map(Json)
 }

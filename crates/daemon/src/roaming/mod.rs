@@ -22,7 +22,8 @@ use super::hand_overs::Seen;
 use super::looks::Looks;
 use super::peering::Peering;
 use super::registry::Entry;
-use super::roaming_answers::RoamingAnswers;
+use super::roaming_answers::{RoamingAnswers, RoamingPlace};
+use api::types::Problem;
 use configuration::{Address, Config, LinkConfig, Switch, disk_id};
 use link::{Event, Identity, IdentityError, Link, Peer, Times};
 use link_protocol::{Frame, Message, NotServed};
@@ -32,8 +33,7 @@ use std::io::Read as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use task::Entered;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use units::DiskId;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -52,6 +52,8 @@ enum Happens {
     Linked,
     Lost,
     Said(Frame),
+    /// An operator says that the disk's owner is gone for good.
+    TakeOver(oneshot::Sender<Result<(), Problem>>),
     /// It is time to look again whether the guest has stopped, for the claim of this session.
     LookAgain {
         is_return: bool,
@@ -132,10 +134,18 @@ impl Roaming {
     /// Where operators look at its disks.
     pub(super) fn answers(&self) -> RoamingAnswers {
         let tasks = self.tasks();
-        let seen = tasks
-            .iter()
-            .map(|(disk, task)| (*disk, Arc::clone(&task.seen)));
-        RoamingAnswers::new(self.peering.clone(), seen.collect())
+        let places = tasks.iter().map(|(disk, task)| {
+            let tell = task.tell.clone();
+            let take_over = move |reply| {
+                // A task that has ended drops it.
+                let _ = tell.send(Happens::TakeOver(reply));
+            };
+            (
+                *disk,
+                RoamingPlace::new(Arc::clone(&task.seen), Box::new(take_over)),
+            )
+        });
+        RoamingAnswers::new(self.peering.clone(), places.collect())
     }
 
     /// Lets a disk roam from now on.

@@ -4,6 +4,7 @@ use crate::control::Control;
 use crate::peering::Peering;
 use crate::registry::Entry;
 use crate::settings;
+use api::problem::{Problem, ProblemKind};
 use durable_file::Readers;
 use handoff::{Decision, Found, Holder, Record};
 use origin::{Opened, OriginSpec};
@@ -101,5 +102,58 @@ impl Register {
         // If the record has gone on from there, the peer knows more than this host does.
         let _ = file.hand_to(next, is_next).map_err(|error| chain(&error))?;
         Ok(Some(opened))
+    }
+
+    /// Lets the record name this host in place of one that is gone for good. Returns the new epoch.
+    ///
+    /// # Errors
+    /// If that host may have bytes that the origin lacks, the origin is locked or cannot be reached, or the record names
+    /// this host, or none.
+    pub(super) fn take_over(&self) -> Result<u64, Problem> {
+        let failed =
+            |error: &dyn std::error::Error| Problem::new(ProblemKind::Origin, chain(error));
+        let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
+        let file = OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache);
+        let owner = file.load().map_err(|error| failed(&error))?;
+        let Some((owner, before)) =
+            owner.and_then(|owner| owner.holder.clone().map(|before| (owner, before)))
+        else {
+            return Err(refused(
+                "no host has the disk: the first that reaches the origin takes it".to_owned(),
+            ));
+        };
+        if before.host == self.here {
+            return Err(refused("the owner's record names this host".to_owned()));
+        }
+        if owner.record.open {
+            let detail = format!(
+                "the cache '{}' of '{}' may have bytes that the origin lacks",
+                owner.cache_name, before.host
+            );
+            let remedy = format!(
+                "start the daemon of '{}' with its flash: it serves the disk, or gives it away",
+                before.host
+            );
+            return Err(Problem::new(ProblemKind::Dirty, detail).with_remedy(remedy));
+        }
+        // Whoever still serves the disk has the lock.
+        let opened = origin::open(&self.origin, false).map_err(|error| {
+            failed(&error)
+                .with_remedy("see that no host has the origin open: a host that does is not gone")
+        })?;
+        let mut file = file.of_file(opened.identity());
+        let epoch = before.epoch + 1;
+        let next = shard::Holder {
+            host: self.here.clone(),
+            epoch,
+        };
+        let is_next = |found: Option<&shard::Holder>| found == Some(&before);
+        match file.hand_to(next, is_next) {
+            Ok(true) => Ok(epoch),
+            Ok(false) => Err(refused(
+                "the owner's record has changed meanwhile".to_owned(),
+            )),
+            Err(error) => Err(failed(&error)),
+        }
     }
 }

@@ -11,6 +11,7 @@ use super::{Happens, Told};
 use crate::control::Control;
 use crate::hand_overs::Seen;
 use crate::peering::Peering;
+use crate::problems::on_its_way;
 use crate::registry::Entry;
 use api::problem::ProblemKind;
 use api::types::Problem;
@@ -232,6 +233,33 @@ impl Roamer {
                 self.claimed(is_return).await;
             }
             Happens::LookAgain { .. } => {}
+            Happens::TakeOver(reply) => self.take_over(reply).await,
+        }
+    }
+
+    /// An operator says that the owner is gone: this host does in its place what it would have done last.
+    async fn take_over(&mut self, reply: oneshot::Sender<Result<(), Problem>>) {
+        let taken = match self.ownership.role() {
+            Role::Standby | Role::Claiming => {
+                let register = self.steps.register.clone();
+                let taking = tokio::task::spawn_blocking(move || register.take_over()).await;
+                taking.unwrap_or_else(|error| {
+                    Err(Problem::new(ProblemKind::Failed, error.to_string()))
+                })
+            }
+            _ => Err(on_its_way(&self.steps.entry.config.name)),
+        };
+        match taken {
+            Ok(epoch) => {
+                let (disk, from) = (&self.steps.entry.config.name, self.steps.peering.there());
+                tracing::warn!(%disk, from, epoch, "an operator takes the disk from an owner that is gone");
+                self.hear(Message::Grant { epoch }, false).await;
+                // Who asked may have gone.
+                let _ = reply.send(Ok(()));
+            }
+            Err(problem) => {
+                let _ = reply.send(Err(problem));
+            }
         }
     }
 

@@ -26,6 +26,17 @@ pub enum Migrate {
     /// and origins are in order, and whether the link stands. What is in the way is told with a remedy, and is exit
     /// code 4.
     Check(Check),
+    /// Take a disk whose owner is gone for good
+    ///
+    /// Only where the other host will never again serve the disk with what it has. Refused while a session with it stands,
+    /// while it has the origin locked, and while its flash may have bytes that the origin lacks.
+    Take {
+        /// The disk's name
+        name: Name,
+        /// Say that the owner is gone for good
+        #[arg(long, required = true)]
+        yes_its_owner_is_dead: bool,
+    },
 }
 
 /// Arguments of `migrate check`.

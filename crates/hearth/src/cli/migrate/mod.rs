@@ -9,7 +9,8 @@ mod watch;
 use super::args::Global;
 use super::run::show;
 use crate::terminal::exit::CliError;
-use api::client::Client;
+use crate::terminal::progress;
+use api::client::{Client, Method};
 use api::roaming::{RoamingDisk, RoamingDisks};
 use args::Migrate;
 
@@ -30,6 +31,12 @@ pub(super) async fn run(
                 return watch::run(client, global, &path).await;
             }
             let disk: RoamingDisk = client.get(&path).await?;
+            show(global, &disk, render::disk)
+        }
+        Migrate::Take { name, .. } => {
+            let path = format!("/v1/roaming/{name}/take?yes_its_owner_is_dead=true");
+            let sent = client.send::<(), _>(Method::POST, &path, None);
+            let disk: RoamingDisk = progress::waiting(format!("taking {name}"), sent).await?;
             show(global, &disk, render::disk)
         }
         Migrate::Check(arguments) => check::run(client, global, arguments).await,
