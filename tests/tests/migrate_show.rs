@@ -194,12 +194,13 @@ struct Watch {
 
 impl Watch {
     fn start(hearth: &Hearth, words: &[&str]) -> anyhow::Result<Self> {
-        let mut command = Command::new(hearth_program()?)
-            .arg("--socket")
-            .arg(hearth.admin_socket())
-            .args(words)
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut command = Command::new(hearth_program()?);
+        command.arg("--socket").arg(hearth.admin_socket());
+        Self::of(command.args(words))
+    }
+
+    fn of(command: &mut Command) -> anyhow::Result<Self> {
+        let mut command = command.stdout(Stdio::piped()).spawn()?;
         let out = BufReader::new(command.stdout.take().context("its output")?);
         let (sender, lines) = channel();
         std::thread::spawn(move || {
@@ -251,5 +252,27 @@ fn a_watch_tells_each_change_in_a_line() {
         pair.kill(1)?;
         json.until(|line| line.contains("\"stands\":false"))?;
         pair.stop(0)
+    });
+}
+
+#[test]
+fn a_watch_on_a_terminal_paints_its_picture_again() {
+    scenario(&[RoamingPair::TOOLS, &["script"]].concat(), |lab| {
+        let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+        let socket = pair.host(0).admin_socket().display().to_string();
+        let program = hearth_program()?.display().to_string();
+        let line = format!("{program} --socket {socket} migrate show {DISK} --watch");
+        let mut terminal = Command::new("script");
+        terminal.args(["-q", "-e", "-c", &line, "/dev/null"]);
+        let watch = Watch::of(terminal.stdin(Stdio::null()))?;
+        watch.until(|line| line.contains("owner: VMs are served"))?;
+        // The cursor goes up to where the picture began, and what was there goes.
+        let again = watch.until(|line| line.contains("\u{1b}[J"))?;
+        ensure!(
+            again.contains("F\u{1b}[J") && again.contains("disk"),
+            "{again:?}"
+        );
+        watch.until(|line| line.contains("hand-overs"))?;
+        pair.stop_both()
     });
 }
