@@ -15,6 +15,7 @@ mod proxied_reads;
 mod register;
 mod steps;
 mod task;
+mod under_way;
 mod wording;
 
 use super::control::Control;

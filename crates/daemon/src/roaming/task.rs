@@ -6,6 +6,7 @@ use super::loans::Loans;
 use super::proxied_reads::{Ended, ProxiedReads};
 use super::register::Register;
 use super::steps::{RETRY_PAUSE, Steps};
+use super::under_way::UnderWay;
 use super::wording::{heard, refusal, worded};
 use super::{Happens, Told};
 use crate::control::Control;
@@ -25,19 +26,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use units::{Bytes, Offset};
 
 /// How long a guest waits for its disk, or for the bytes of a read.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// After how long a claim that was refused is made again.
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
-
-/// A step that is under way, and whether it is [`Action::Settle`], which a request of a guest ends.
-struct UnderWay {
-    is_settling: bool,
-    step: JoinHandle<Event>,
-}
 
 struct Roamer {
     steps: Arc<Steps>,
@@ -53,7 +47,7 @@ struct Roamer {
     /// Whether the claim that is being answered is a return.
     peer_returns: bool,
     has_client: bool,
-    under_way: Option<UnderWay>,
+    under_way: UnderWay,
     tell: UnboundedSender<Happens>,
     /// How many sessions have begun or ended.
     session: u64,
@@ -140,7 +134,7 @@ pub(super) async fn run(
         are_returns: true,
         peer_returns: false,
         has_client: false,
-        under_way: None,
+        under_way: UnderWay::default(),
         tell,
         session: 0,
         refusal: None,
@@ -156,10 +150,7 @@ impl Roamer {
         while self.steps.control.refuse_when_stopping().is_ok() {
             tokio::select! {
                 Some(happens) = told.recv() => self.happens(happens).await,
-                event = ended(&mut self.under_way) => {
-                    self.under_way = None;
-                    self.take(event).await;
-                }
+                event = self.under_way.ended() => self.take(event).await,
                 () = tokio::time::sleep_until(next.into()) => {
                     self.try_again().await;
                     let is_waiting = self.asked.is_some();
@@ -459,9 +450,7 @@ impl Roamer {
                 Action::Serve => {
                     (self.asked, self.refusal) = (None, None);
                     self.reads.clear();
-                    if let Some(settling) = self.under_way.take_if(|one| one.is_settling) {
-                        settling.step.abort();
-                    }
+                    self.under_way.stop_settling();
                     self.steps.handle.serve_roaming(id);
                 }
                 Action::Fail => {
@@ -477,7 +466,7 @@ impl Roamer {
                 }
                 Action::Settle => {
                     let settling = Arc::clone(&self.steps).settle(self.peer_returns);
-                    self.begin(true, settling);
+                    self.under_way.begin(true, settling);
                 }
                 step => {
                     self.loans.begins(&step);
@@ -491,27 +480,10 @@ impl Roamer {
                         }
                         _ => {}
                     }
-                    self.begin(false, Arc::clone(&self.steps).carry_out(step));
+                    let step = Arc::clone(&self.steps).carry_out(step);
+                    self.under_way.begin(false, step);
                 }
             }
         }
     }
-
-    fn begin(&mut self, is_settling: bool, step: impl Future<Output = Event> + Send + 'static) {
-        debug_assert!(self.under_way.is_none(), "one step is under way at a time");
-        let step = tokio::spawn(step);
-        self.under_way = Some(UnderWay { is_settling, step });
-    }
-}
-
-/// When the step that is under way has ended. Never, if there is none.
-///
-/// # Panics
-/// If the step has panicked.
-async fn ended(under_way: &mut Option<UnderWay>) -> Event {
-    let Some(UnderWay { step, .. }) = under_way else {
-        return std::future::pending().await;
-    };
-    step.await
-        .expect("a step ends, or is forgotten with its end")
 }
