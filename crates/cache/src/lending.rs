@@ -15,24 +15,59 @@ use crate::disks::Disks;
 use crate::flash_use::FlashUse;
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::Ports;
-use crate::purpose::{Lent, Loan, ReadPurpose};
+use crate::purpose::{LoanKey, ReadPurpose};
 use block_io::{Buf, IoError, PAGE_BYTES, Payload};
 use block_store::{Contents, Location, Store};
 use flash_format::SegmentIndex;
-use units::{BLOCK_BYTES, BlockIndex, DiskId, DiskSlot};
+use slab::Slab;
+use units::{BLOCK_BYTES, BlockIndex, DiskId, DiskSlot, FlashSlot};
+
+/// What is read for another host.
+#[derive(Clone, Copy)]
+struct Loan {
+    id: LoanId,
+    disk: DiskId,
+    /// Where the disk's copies were when it was asked for.
+    slot: DiskSlot,
+    lent: Lent,
+}
+
+/// What of a disk is lent.
+#[derive(Clone, Copy)]
+enum Lent {
+    /// Which blocks lie in a segment.
+    Contents(SegmentIndex),
+    /// The bytes of a run of blocks.
+    Blocks {
+        first: BlockIndex,
+        at: FlashSlot,
+        count: u32,
+    },
+}
+
+/// Loans that are read from flash.
+#[derive(Default)]
+pub(crate) struct Loans(Slab<Loan>);
 
 type Answer = Result<Borrowed, NotLent>;
 
 /// What sees a cache for loans.
 pub(crate) struct Lending<'a> {
+    loans: &'a mut Loans,
     flash: &'a mut FlashUse,
     disks: &'a Disks,
     ports: &'a mut Ports,
 }
 
 impl<'a> Lending<'a> {
-    pub(crate) fn new(flash: &'a mut FlashUse, disks: &'a Disks, ports: &'a mut Ports) -> Self {
+    pub(crate) fn new(
+        loans: &'a mut Loans,
+        flash: &'a mut FlashUse,
+        disks: &'a Disks,
+        ports: &'a mut Ports,
+    ) -> Self {
         Self {
+            loans,
             flash,
             disks,
             ports,
@@ -65,12 +100,12 @@ impl<'a> Lending<'a> {
             return Some(Err(NotLent));
         }
         let lent = Lent::Contents(segment);
-        let tag = ReadPurpose::Loan(Loan {
+        let tag = ReadPurpose::Loan(self.loans.0.insert(Loan {
             id,
             disk,
             slot,
             lent,
-        });
+        }));
         Contents::from(&*flash).read_footer(&mut self.ports.store, segment, tag);
         None
     }
@@ -99,24 +134,30 @@ impl<'a> Lending<'a> {
         let count = flash.clean_run(slot, first, at, most);
         self.ports.stats.flash_read_bytes += u64::from(count) * BLOCK_BYTES;
         let lent = Lent::Blocks { first, at, count };
-        let tag = ReadPurpose::Loan(Loan {
+        let tag = ReadPurpose::Loan(self.loans.0.insert(Loan {
             id,
             disk,
             slot,
             lent,
-        });
+        }));
         flash.read(&mut self.ports.store, at, count, None, tag);
         None
     }
 
     /// What a loan needs has come from flash, or has failed to.
-    pub(crate) fn read_done(&mut self, loan: &Loan, buf: Option<Buf>, result: Result<(), IoError>) {
+    pub(crate) fn read_done(
+        &mut self,
+        loan: LoanKey,
+        buf: Option<Buf>,
+        result: Result<(), IoError>,
+    ) {
+        let loan = self.loans.0.remove(loan);
         if let Lent::Blocks { at, .. } = loan.lent
             && let Some(flash) = self.flash.with_logs_mut()
         {
             flash.unpin(at);
         }
-        let result = self.verified(loan, buf.filter(|_| result.is_ok()));
+        let result = self.verified(&loan, buf.filter(|_| result.is_ok()));
         self.ports.push(Effect::Lent {
             loan: loan.id,
             result,

@@ -1,15 +1,17 @@
 //! What operations in flight are for: what is remembered of each until it completes.
 
-use crate::api::{ControlId, LoanId, RequestId};
+use crate::api::{ControlId, RequestId};
 use crate::fills::{FillId, Fills};
 use crate::request::Asked;
 use crate::under_way::ReadId;
 use block_store::WriteCount;
-use flash_format::SegmentIndex;
-use units::{BlockIndex, DiskId, DiskSlot, FlashSlot};
+use units::{BlockIndex, DiskSlot, FlashSlot};
 
 /// Which write of a guest, among those under way.
 pub(crate) type WriteId = usize;
+
+/// Which loan, among those under way.
+pub(crate) type LoanKey = usize;
 
 /// What the cache reads from flash for.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub(crate) enum ReadPurpose {
     /// Records of a dirty log, on their way to the origin.
     DestageRead(DestageRead),
     /// For a host that has the disk now.
-    Loan(Loan),
+    Loan(LoanKey),
 }
 
 /// A read from flash for a guest.
@@ -75,29 +77,6 @@ pub(crate) struct DestageRead {
     pub(crate) disk: DiskSlot,
     pub(crate) slot: FlashSlot,
     pub(crate) id: destage::ReadId,
-}
-
-/// What is read for another host.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Loan {
-    pub(crate) id: LoanId,
-    pub(crate) disk: DiskId,
-    /// Where the disk's copies were when it was asked for.
-    pub(crate) slot: DiskSlot,
-    pub(crate) lent: Lent,
-}
-
-/// What of a disk is lent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Lent {
-    /// Which blocks lie in a segment.
-    Contents(SegmentIndex),
-    /// The bytes of a run of blocks.
-    Blocks {
-        first: BlockIndex,
-        at: FlashSlot,
-        count: u32,
-    },
 }
 
 /// What the completion of an operation of an origin means.

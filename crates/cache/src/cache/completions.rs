@@ -42,8 +42,13 @@ impl Cache {
                 self.destager().read_done(read, done.buf, done.result);
             }
             Purpose::Caller(ReadPurpose::Loan(loan)) => {
-                let mut lending = Lending::new(&mut self.flash, &self.disks, &mut self.ports);
-                lending.read_done(&loan, done.buf, done.result);
+                let mut lending = Lending::new(
+                    &mut self.loans,
+                    &mut self.flash,
+                    &self.disks,
+                    &mut self.ports,
+                );
+                lending.read_done(loan, done.buf, done.result);
             }
             Purpose::Store(own) => self.store_done(own, done.result.is_ok(), done.buf),
         }

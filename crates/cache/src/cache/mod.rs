@@ -20,7 +20,7 @@ use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::host_record::HostRecord;
 use crate::jobs::Jobs;
-use crate::lending::Lending;
+use crate::lending::{Lending, Loans};
 use crate::limits::TICK_MAX;
 use crate::origin_flushes::OriginFlushes;
 use crate::ports::{Ports, Wake};
@@ -52,6 +52,8 @@ pub struct Cache {
     jobs: Jobs,
     /// Disks under write-back.
     backs: Backs,
+    /// What is read for hosts that have disks now.
+    loans: Loans,
     /// Reads have begun or ended since [`Cache::pump`].
     is_pump_due: bool,
 }
@@ -81,6 +83,7 @@ impl Cache {
             coming_ciphers: Map::default(),
             jobs: Jobs::default(),
             backs: Backs::default(),
+            loans: Loans::default(),
             is_pump_due: false,
         }
     }
@@ -226,7 +229,8 @@ impl Cache {
     /// same id follows, late if the flash is.
     pub fn lend(&mut self, id: LoanId, request: LoanRequest, now: Instant) {
         self.ports.set_now(now);
-        Lending::new(&mut self.flash, &self.disks, &mut self.ports).lend(id, request);
+        let disks = &self.disks;
+        Lending::new(&mut self.loans, &mut self.flash, disks, &mut self.ports).lend(id, request);
         self.pump();
     }
 
