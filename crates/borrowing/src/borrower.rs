@@ -3,6 +3,7 @@
 //! Invariants:
 //! - A block that was changed here since the disk came is never borrowed again, whenever it is listed.
 //! - An operation ends once: at the lender or at the origin.
+//! - A lender that is late is not asked for a while: one that hangs costs few reads their time.
 //! - No two asks of one process have the same number: a late answer is nobody's.
 
 use crate::blocks::Blocks;
@@ -12,6 +13,8 @@ use units::{BLOCK_BYTES, BlockIndex, Bytes, Duration, Instant, Offset};
 
 /// How long the lender has for an answer, before the origin is asked.
 pub const LOAN_TIME_MAX: Duration = Duration::from_millis(200);
+/// How long nothing is asked of a lender that was late.
+pub const LATE_REST: Duration = Duration::from_secs(5);
 /// Most blocks of one ask.
 pub const LOAN_BLOCKS_MAX: u32 = 256;
 
@@ -60,6 +63,8 @@ pub struct Borrower {
     /// Whether the lender can be asked.
     is_linked: bool,
     is_over: bool,
+    /// The lender was late, and is not asked before then.
+    rests_until: Instant,
     listed: Blocks,
     changed: Blocks,
     loans: Vec<Loan>,
@@ -72,6 +77,7 @@ impl Borrower {
             next: first,
             is_linked: true,
             is_over: false,
+            rests_until: Instant::ZERO,
             listed: Blocks::default(),
             changed: Blocks::default(),
             loans: Vec::new(),
@@ -118,7 +124,8 @@ impl Borrower {
                 let run = whole_blocks(*offset, *length);
                 let run =
                     run.filter(|run| self.listed.contains_all(run.first, u64::from(run.count)));
-                let Some(run) = run.filter(|_| self.is_linked) else {
+                let asks = self.is_linked && now >= self.rests_until;
+                let Some(run) = run.filter(|_| asks) else {
                     return ended.origin.push(op);
                 };
                 let loan = Loan {
@@ -194,8 +201,12 @@ impl Borrower {
         if !holds(Guard::LateGoesToOrigin) {
             return;
         }
+        let before = self.loans.len();
         let late = self.loans.extract_if(.., |loan| loan.until <= now);
         ended.origin.extend(late.map(|loan| loan.op));
+        if self.loans.len() < before {
+            self.rests_until = now + LATE_REST;
+        }
     }
 
     /// When [`Borrower::tick`] has work next.
@@ -206,6 +217,7 @@ impl Borrower {
     /// The lender can be asked, or cannot: then the origin is.
     pub fn set_linked(&mut self, is_linked: bool, ended: &mut Ended) {
         self.is_linked = is_linked && !self.is_over;
+        self.rests_until = Instant::ZERO;
         if !is_linked && holds(Guard::LateGoesToOrigin) {
             ended
                 .origin
@@ -263,4 +275,50 @@ fn whole_blocks(offset: Offset, length: Bytes) -> Option<Run> {
     let count = u32::try_from(length.get() / BLOCK_BYTES).ok()?;
     let first = BlockIndex::containing(offset);
     (is_whole && count > 0).then_some(Run { first, count })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block_io::{BufPool, PAGE_BYTES, Token};
+    use units::DiskSlot;
+
+    fn read(borrower: &mut Borrower, pool: &BufPool, now: Instant) -> Ended {
+        let verb = OriginVerb::Read {
+            offset: Offset::new(0),
+            length: Bytes::new(BLOCK_BYTES),
+            buf: pool.take(PAGE_BYTES),
+        };
+        let op = OriginOp {
+            token: Token(1),
+            disk: DiskSlot::new(0),
+            verb,
+        };
+        let mut ended = Ended::default();
+        borrower.submit(op, now, &mut ended);
+        ended
+    }
+
+    #[test]
+    fn a_lender_that_was_late_is_asked_again_after_a_rest_or_in_a_new_session() {
+        let (pool, mut borrower) = (BufPool::new(), Borrower::new(1));
+        borrower.list(Run {
+            first: BlockIndex::new(0),
+            count: 1,
+        });
+        let begun = Instant::ZERO;
+        assert_eq!(read(&mut borrower, &pool, begun).asks.len(), 1);
+        let late = begun + LOAN_TIME_MAX;
+        let mut ended = Ended::default();
+        borrower.tick(late, &mut ended);
+        assert_eq!(ended.origin.len(), 1);
+        assert_eq!(read(&mut borrower, &pool, late).origin.len(), 1);
+        let rested = late + LATE_REST;
+        assert_eq!(read(&mut borrower, &pool, rested).asks.len(), 1);
+        borrower.tick(rested + LOAN_TIME_MAX, &mut ended);
+        borrower.set_linked(false, &mut ended);
+        borrower.set_linked(true, &mut ended);
+        let again = read(&mut borrower, &pool, rested + LOAN_TIME_MAX);
+        assert_eq!(again.asks.len(), 1);
+    }
 }

@@ -20,6 +20,6 @@ mod blocks;
 mod borrower;
 mod guard;
 
-pub use borrower::{Ask, Borrower, Ended, LOAN_BLOCKS_MAX, LOAN_TIME_MAX, Run};
+pub use borrower::{Ask, Borrower, Ended, LATE_REST, LOAN_BLOCKS_MAX, LOAN_TIME_MAX, Run};
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};
