@@ -183,9 +183,16 @@ impl Ownership {
             State::Stopping(_) if holds(Guard::HoldWhileGranting) => {
                 self.refuse(Refusal::GuestAsked, out);
             }
-            State::Owning { .. } | State::Stopping(_) => self.serve(out),
+            State::Owning { .. }
+            | State::Stopping(Stopping {
+                step: Step::Settling,
+                ..
+            }) => self.serve(out),
             State::Standby => self.claim(out),
-            State::Claiming { .. } | State::Taking { .. } | State::Giving { .. } => {}
+            State::Stopping(_)
+            | State::Claiming { .. }
+            | State::Taking { .. }
+            | State::Giving { .. } => {}
         }
     }
 

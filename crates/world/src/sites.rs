@@ -119,7 +119,7 @@ impl Sites {
         let mut disk = Disk::new(0, disk, &mut run);
         disk.origin_mut().set_faults(run.settings());
         let latency = Duration::from_micros(*pick(run.dice(), &[200, 5_000, 80_000]));
-        let hosts = [0, 1].map(|number| Site::new(number, plan.policy, &mut run));
+        let hosts = [0, 1].map(|number| Site::new(number, &plan, &mut run));
         let left = 1 + run.below(60);
         Self {
             plan,

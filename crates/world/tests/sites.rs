@@ -7,9 +7,11 @@ use world::{Marks, Options, sites};
 const SEEDS: u64 = 2_000;
 
 /// What the seeds above must reach.
-const RARE: [&str; 24] = [
+const RARE: [&str; 30] = [
+    "asked the lender",
     "attach refused",
     "boot",
+    "borrowed",
     "chunk left in retained memory",
     "connection ended",
     "daemon killed",
@@ -19,13 +21,17 @@ const RARE: [&str; 24] = [
     "hand-over ended by a request",
     "late change landed",
     "leftovers dropped",
+    "lender was late",
     "link cut",
+    "loan lost",
+    "loan refused",
     "move given up",
     "moved",
     "nobody waits for a claim",
     "not settled",
     "patience ended",
     "power cut",
+    "pulled everything",
     "read by the owner",
     "second start",
     "source goes on",

@@ -18,6 +18,7 @@ const SEEDS: u64 = 20_000;
 /// A rule, whosever it is.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
+    Borrowing(borrowing::Guard),
     Core(core_guards::Guard),
     HandOver(handoff::Guard),
     Site(sites::Guard),
@@ -26,6 +27,7 @@ enum Rule {
 impl Rule {
     fn remove(self) {
         match self {
+            Self::Borrowing(guard) => borrowing::remove(Some(guard)),
             Self::Core(guard) => core_guards::remove(Some(guard)),
             Self::HandOver(guard) => handoff::remove(Some(guard)),
             Self::Site(guard) => sites::remove(Some(guard)),
@@ -34,6 +36,7 @@ impl Rule {
 }
 
 fn put_all_back() {
+    borrowing::remove(None);
     core_guards::remove(None);
     handoff::remove(None);
     sites::remove(None);
@@ -72,18 +75,21 @@ macro_rules! missed {
 missed! {
     ask_the_owner_for_what_a_standby_reads: Site sites::Guard, StandbyAsksOwner from 0 &["I1"],
     give_nothing_away_while_a_change_may_land: Site sites::Guard, GhostsHoldGrant from 0 &["I1", "I3", "I5"],
-    let_the_record_only_rise: Site sites::Guard, RecordOnlyRises from 0 &["I5"],
+    let_the_record_only_rise: Site sites::Guard, RecordOnlyRises from 1000 &["I5"],
     let_a_connection_die_with_its_epoch: Site sites::Guard, DeadConnections from 0 &["I5", "I8"],
     close_the_origin_before_the_grant: Site sites::Guard, CloseBeforeGrant from 0 &["I5"],
     take_no_disk_from_a_guest_that_runs: HandOver handoff::Guard, ProofOrSigns from 0 &["guests"],
     take_no_flush_for_a_move: HandOver handoff::Guard, LooksIncoming from 0 &["guests"],
     end_the_hand_over_when_the_guest_asks: HandOver handoff::Guard, HoldWhileGranting from 0 &["assert", "I5", "I8"],
     settle_before_the_grant: HandOver handoff::Guard, SettledBeforeGrant from 0 &["I1", "I8"],
-    decide_before_the_grant: HandOver handoff::Guard, DecisionFirst from 1000 &["I5", "I8"],
+    decide_before_the_grant: HandOver handoff::Guard, DecisionFirst from 2400 &["I5", "I8"],
     raise_the_epoch_in_doubt: HandOver handoff::Guard, DoubtRaisesEpoch from 3000 &["I5", "I8"],
     return_only_what_is_unchanged: HandOver handoff::Guard, ReturnIfUnchanged from 0 &["I5"],
-    know_no_change_after_a_start: HandOver handoff::Guard, ChangedUnlessGranted from 3000 &["I5"],
-    grant_again_after_a_loss: HandOver handoff::Guard, GrantAgain from 13000 &["I8"],
-    answer_an_old_grant_with_the_later_one: HandOver handoff::Guard, LaterGrantCounts from 0 &["I5", "I8"],
+    know_no_change_after_a_start: HandOver handoff::Guard, ChangedUnlessGranted from 10000 &["I5"],
+    grant_again_after_a_loss: HandOver handoff::Guard, GrantAgain from 21000 &["I8"],
+    answer_an_old_grant_with_the_later_one: HandOver handoff::Guard, LaterGrantCounts from 2000 &["I5", "I8"],
     drop_the_leftovers_of_an_earlier_epoch: Core core_guards::Guard, Epoch from 0 &["I1"],
+    borrow_nothing_that_was_changed_here: Borrowing borrowing::Guard, ChangedIsNotBorrowed from 0 &["I1"],
+    pass_what_the_lender_is_late_with_to_the_origin: Borrowing borrowing::Guard, LateGoesToOrigin from 0 &["I8"],
+    borrow_in_the_epoch_that_was_granted: Site sites::Guard, LoansHaveEpochs from 0 &["I1"],
 }

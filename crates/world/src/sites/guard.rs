@@ -13,5 +13,7 @@ guards::guards! {
         DeadConnections,
         /// The origin is closed before the disk is given away.
         CloseBeforeGrant,
+        /// A disk borrows only in the epoch that it was granted, and what is asked in another one is not lent.
+        LoansHaveEpochs,
     }
 }

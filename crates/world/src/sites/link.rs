@@ -1,6 +1,7 @@
 //! The link between the hosts: it delays what is said, breaks, and loses the end of what was said before.
 
 use crate::run::Run;
+use borrowing::Run as Blocks;
 use handoff::Message;
 use std::collections::VecDeque;
 use units::{Bytes, Duration, Instant, Offset};
@@ -20,6 +21,33 @@ pub(super) enum Frame {
     },
     /// The answer, unless the disk is not served there.
     Bytes { number: u64, bytes: Option<Vec<u8>> },
+    /// The host that has the disk since this epoch asks for what the other one has cached of it.
+    Borrow {
+        number: u64,
+        epoch: u64,
+        question: Question,
+    },
+    /// The answer to the question of this number.
+    Lent(u64, Lent),
+}
+
+/// What a borrower asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Question {
+    /// Before the first segment, 0: how many there are? Then: what is in the one of this number?
+    Contents {
+        at: u32,
+    },
+    Blocks(Blocks),
+}
+
+/// What a lender answers.
+#[derive(Clone, Debug)]
+pub(super) enum Lent {
+    Segments(usize),
+    Contents(Vec<Blocks>),
+    Blocks(Vec<u8>),
+    Nothing,
 }
 
 /// What a host learns from its end.

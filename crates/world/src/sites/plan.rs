@@ -1,5 +1,6 @@
 //! What a seed says of a world with two hosts.
 
+use super::site::LoanFaults;
 use crate::settings::{BackSettings, DiskSettings, Rates, Settings, Special, pick};
 use cache::WritePolicy;
 use units::{Duration, Prng};
@@ -22,6 +23,7 @@ pub(super) struct Plan {
     pub(super) is_perfect: bool,
     /// The origin fails now and then.
     pub(super) origin_fails: bool,
+    pub(super) loan_faults: LoanFaults,
 }
 
 impl Plan {
@@ -72,6 +74,10 @@ impl Plan {
             pause: Duration::from_micros(*pick(dice, &[100, 3_000, 60_000])),
             depth: 1 + usize::from(dice.one_in(2)) * 4,
             is_perfect: is_calm,
+            loan_faults: LoanFaults {
+                lost: *pick(dice, &[0, 0, 5]),
+                late: *pick(dice, &[0, 0, 3]),
+            },
             origin_fails: settings.rates.origin_errors + settings.rates.origin_late > 0,
         };
         (plan, settings)

@@ -7,13 +7,20 @@
 //!   ownership ──actions──► work (one thing at a time) ──events──► ownership
 //! ```
 
+mod borrowing;
 mod effects;
 mod hand_over;
+mod lending;
+mod life;
 mod link_end;
 
+use self::borrowing::{Arrival, Borrowing, Borrows};
+pub(super) use self::lending::LoanFaults;
+use self::lending::{Lending, Lends};
 use super::clients::{Asked, Clients, Served};
 use super::guard::{Guard, holds};
 use super::link::{Frame, Link};
+use super::plan::Plan;
 use super::shared::{Holder, Opened, Shared, Straggler};
 use crate::device::{CacheDevice, FIRST_CACHE};
 use crate::process::Process;
@@ -21,7 +28,7 @@ use crate::run::Run;
 use crate::state_directory::StateDirectory;
 use crate::violation::Violation;
 use block_io::{IoError, Payload, Verb};
-use cache::{ControlId, Request, RequestId, WritePolicy};
+use cache::{ControlId, RequestId, WritePolicy};
 use handoff::{Action, Client, Decision, Event, Found, Holder as Whose, Ownership, Record};
 use std::collections::BTreeMap;
 use units::{Duration, Instant};
@@ -48,6 +55,8 @@ pub(super) struct Answer {
 enum Asker {
     Guest(u64),
     Peer(u64),
+    /// What pulls the lender's blocks into the cache.
+    Pull,
 }
 
 /// What is under way for the ownership.
@@ -69,18 +78,6 @@ enum Step {
     Ghosts,
 }
 
-impl Work {
-    /// When it goes on by itself; that may be when no request is under way.
-    fn next(self, is_idle: bool) -> Option<Instant> {
-        match self.step {
-            Step::At(at) => Some(at),
-            Step::InFlight => is_idle.then_some(Instant::ZERO),
-            Step::Commanded(_) => None,
-            Step::Ghosts => Some(Instant::ZERO),
-        }
-    }
-}
-
 /// What ends with the process.
 struct Life {
     process: Process,
@@ -96,12 +93,16 @@ struct Life {
     retry_at: Option<Instant>,
     /// Whether every claim since the disk was given away was a return.
     are_returns: bool,
+    arrival: Arrival,
+    borrowing: Option<Borrowing>,
+    lending: Lending,
 }
 
 /// See the module's header.
 pub(super) struct Site {
     number: usize,
     policy: WritePolicy,
+    loan_faults: LoanFaults,
     device: CacheDevice,
     /// On the host's disk.
     decision: Option<Decision>,
@@ -109,29 +110,12 @@ pub(super) struct Site {
     answers: Vec<Answer>,
 }
 
-impl Life {
-    fn new(crash_at: Option<u64>, now: Instant) -> Self {
-        Self {
-            process: Process::new(1, crash_at),
-            state_directory: StateDirectory::default(),
-            ownership: None,
-            opened: None,
-            work: None,
-            is_held: false,
-            asked: BTreeMap::new(),
-            clients: Clients::new(now),
-            waits_since: None,
-            retry_at: None,
-            are_returns: true,
-        }
-    }
-}
-
 impl Site {
-    pub(super) fn new(number: usize, policy: WritePolicy, run: &mut Run) -> Self {
+    pub(super) fn new(number: usize, plan: &Plan, run: &mut Run) -> Self {
         Self {
             number,
-            policy,
+            policy: plan.policy,
+            loan_faults: plan.loan_faults,
             device: CacheDevice::blank(run).formatted(FIRST_CACHE + number as u128),
             decision: None,
             life: Life::new(None, run.now()),
@@ -153,8 +137,7 @@ impl Site {
 
     /// Whether changes of guests are carried out here.
     pub(super) fn serves(&self) -> bool {
-        let serves = self.life.ownership.as_ref().is_some_and(Ownership::serves);
-        serves && !self.life.is_held && self.slot().is_some()
+        self.life.serves()
     }
 
     /// Whether it has the origin open.
@@ -181,8 +164,14 @@ impl Site {
         )
     }
 
-    fn slot(&self) -> Option<units::DiskSlot> {
-        self.life.process.disk(0).served_as()
+    /// What it borrows.
+    fn borrows<'a, 'b>(&'a mut self, at: &'a mut Around<'b>) -> Borrows<'a, 'b> {
+        Borrows::new(self.number, &mut self.life, at)
+    }
+
+    /// What it lends.
+    fn lends<'a, 'b>(&'a mut self, at: &'a mut Around<'b>) -> Lends<'a, 'b> {
+        Lends::new((self.number, self.loan_faults), &mut self.life, at)
     }
 
     // Its life.
@@ -307,7 +296,7 @@ impl Site {
             self.answer(asked.request, Err(IoError::Failed));
             return Ok(());
         }
-        if self.slot().is_none() {
+        if self.life.slot().is_none() {
             return self.stand_by(asked, at);
         }
         self.life.clients.asks(&asked.verb, at.run.now());
@@ -318,8 +307,8 @@ impl Site {
                 self.tell(Event::Changing, at)?;
             }
             let id = RequestId(at.run.next_id());
-            self.life.asked.insert(id, Asker::Guest(asked.request));
-            self.ask_cache(id, asked.verb, at);
+            let asker = Asker::Guest(asked.request);
+            self.life.ask_cache(id, asker, asked.verb, at.run.now());
             return Ok(());
         }
         let is_flush = matches!(asked.verb, Verb::Flush);
@@ -358,15 +347,6 @@ impl Site {
         }
     }
 
-    fn ask_cache(&mut self, id: RequestId, verb: Verb, at: &mut Around) {
-        let disk = self.slot().expect("the disk is here");
-        let now = at.run.now();
-        let cache = self.life.process.cache_mut().expect("it serves");
-        let vm = cache.facts().tenant_of(disk).expect("the disk is served");
-        let request = Request { id, disk, vm, verb };
-        cache.request(request, now);
-    }
-
     fn answer(&mut self, request: u64, result: Result<Vec<u8>, IoError>) {
         self.answers.push(Answer { request, result });
     }
@@ -383,6 +363,7 @@ impl Site {
                 at.link
                     .send(self.number, Frame::Bytes { number, bytes }, at.run);
             }
+            Some(Asker::Pull) => self.borrows(at).pull(),
             None => {}
         }
     }
@@ -390,7 +371,7 @@ impl Site {
     // What ends, and when.
 
     /// When something is due here, by what it is.
-    pub(super) fn due(&self, shared: &Shared) -> [(Due, Option<Instant>); 7] {
+    pub(super) fn due(&self, shared: &Shared) -> [(Due, Option<Instant>); 9] {
         let life = &self.life;
         let origin = life.opened.as_ref();
         [
@@ -407,6 +388,11 @@ impl Site {
                 life.work.and_then(|work| work.next(life.asked.is_empty())),
             ),
             (Due::Retry, life.retry_at),
+            (
+                Due::LateLender,
+                life.borrowing.as_ref().and_then(Borrowing::next_deadline),
+            ),
+            (Due::LateLoan, life.lending.next_answer()),
         ]
     }
 
@@ -427,6 +413,14 @@ impl Site {
             Due::OwnerRecord => self.record_is_made(at),
             Due::Work => self.work(at),
             Due::Retry => self.try_again(at),
+            Due::LateLender => {
+                self.borrows(at).lender_is_late();
+                Ok(())
+            }
+            Due::LateLoan => {
+                self.lends(at).answer_late();
+                Ok(())
+            }
         }
     }
 
@@ -492,4 +486,6 @@ pub(super) enum Due {
     OwnerRecord,
     Work,
     Retry,
+    LateLender,
+    LateLoan,
 }

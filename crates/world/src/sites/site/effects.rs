@@ -39,11 +39,11 @@ impl Site {
                     let number = self.number;
                     let what = |verb: &OriginVerb| format!("host {number} origin {verb:?}");
                     at.run.event(&[5, op.token.0], || what(&op.verb));
-                    let Some(opened) = &mut self.life.opened else {
+                    if self.life.opened.is_none() {
                         let what = what(&op.verb) + " without the origin";
                         return Err(Violation::new("I5", what));
-                    };
-                    at.shared.submit(opened, op.token, op.verb, at.run.now());
+                    }
+                    self.borrows(at).ask_origin(op);
                 }
             }
             Effect::Own { token, record, .. } => {
@@ -62,7 +62,7 @@ impl Site {
                 state.record(token, incarnation, true, &mut self.device, at.run);
             }
             Effect::Damaged { .. } => {}
-            Effect::Lent { .. } => unreachable!("nothing is borrowed"),
+            Effect::Lent { loan, result } => self.lends(at).lent(loan, result),
             Effect::ControlDone { id, result } => self.commanded(id, result, at)?,
         }
         Ok(())

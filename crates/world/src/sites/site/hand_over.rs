@@ -1,5 +1,6 @@
 //! What the ownership asks of its host, one thing at a time.
 
+use super::borrowing::Borrowing;
 use super::{Around, RETRY_PAUSE, Site, Step, Work};
 use crate::attachment::Standing;
 use crate::sites::guard::{Guard, holds};
@@ -20,6 +21,8 @@ impl Site {
             self.life.waits_since.get_or_insert(at.run.now());
         }
         let actions = ownership.take_event(event);
+        self.life.lending.happened(event);
+        self.borrows(at).arrives(event);
         self.act(actions, at)
     }
 
@@ -32,6 +35,8 @@ impl Site {
             at.run.event(&[34, number as u64], || {
                 format!("host {number} has to {action:?}")
             });
+            self.life.lending.begins(action);
+            self.life.arrival.begins(action);
             self.carry_out_action(action, at)?;
         }
         Ok(())
@@ -77,7 +82,10 @@ impl Site {
                 self.life.is_held = true;
                 self.begin(action, Step::InFlight);
             }
-            Action::Close => self.begin(action, Step::At(now)),
+            Action::Close => {
+                self.borrows(at).stop_asking();
+                self.begin(action, Step::At(now));
+            }
             Action::Decide(_) | Action::Record { .. } | Action::Unlock | Action::Take { .. } => {
                 let wait = Duration::from_micros(1 + at.run.below(8_000));
                 self.begin(action, Step::At(now + wait));
@@ -118,7 +126,7 @@ impl Site {
         let stands = !fails || at.run.one_in(2);
         match (work.action, work.step) {
             (Action::Settle, _) => {
-                let disk = self.slot().expect("it was served");
+                let disk = self.life.slot().expect("it was served");
                 self.command(work.action, Command::Destage { disk }, at);
                 Ok(())
             }
@@ -127,7 +135,7 @@ impl Site {
                 if !holds(Guard::CloseBeforeGrant) {
                     return self.tell(Event::Closed, at);
                 }
-                let Some(disk) = self.slot() else {
+                let Some(disk) = self.life.slot() else {
                     return self.close(at);
                 };
                 self.life.process.disk_mut(0).detach(disk, false);
@@ -183,6 +191,7 @@ impl Site {
             self.life.work.as_mut().expect("it has begun").step = Step::At(at.run.now() + wait);
             return Ok(());
         }
+        self.life.borrowing = None;
         if let Some(opened) = self.life.opened.take() {
             at.shared.close(opened, at.run)?;
         }
@@ -223,6 +232,7 @@ impl Site {
         }
         if self.life.opened.is_none() {
             self.life.opened = Some(at.shared.open(Holder { host, epoch }));
+            self.life.borrowing = Some(Borrowing::new(at.run.next_id() << 20));
         }
         let disk = at.shared.disk();
         let command = Command::Attach {
@@ -289,6 +299,7 @@ impl Site {
                 at.run.hit("attach refused");
                 at.run.event(&[37], || format!("attach: {result:?}"));
                 attachment.set_away();
+                self.life.borrowing = None;
                 if let Some(opened) = self.life.opened.take() {
                     at.shared.close(opened, at.run)?;
                 }

@@ -1,12 +1,10 @@
 //! A host's end of the link.
 
-use super::{Around, Asker, Site};
+use super::{Around, Site};
 use crate::sites::clients::Piece;
 use crate::sites::link::{Frame, Notice};
 use crate::violation::Violation;
-use block_io::Verb;
-use cache::RequestId;
-use handoff::Event;
+use handoff::{Event, Ownership};
 
 impl Site {
     /// It learns something from its end of the link.
@@ -24,12 +22,14 @@ impl Site {
                 at.link
                     .send(self.number, Frame::Client { is_there }, at.run);
                 self.tell(Event::Linked, at)?;
+                self.borrows(at).lender_linked(true);
                 self.ask_for_bytes(at);
                 Ok(())
             }
             Notice::Lost => {
                 self.life.clients.unsend_reads();
                 self.life.clients.incoming(false, at.run.now());
+                self.borrows(at).lender_linked(false);
                 self.tell(Event::LinkLost, at)
             }
             Notice::Frame(Frame::Client { is_there }) => {
@@ -41,16 +41,7 @@ impl Site {
                 offset,
                 length,
             }) => {
-                self.life.clients.incoming_reads(at.run.now());
-                if self.serves() {
-                    let id = RequestId(at.run.next_id());
-                    self.life.asked.insert(id, Asker::Peer(number));
-                    self.ask_cache(id, Verb::Read { offset, length }, at);
-                } else {
-                    let bytes = None;
-                    at.link
-                        .send(self.number, Frame::Bytes { number, bytes }, at.run);
-                }
+                self.lends(at).read(number, Piece { offset, length });
                 Ok(())
             }
             Notice::Frame(Frame::Bytes { number, bytes }) => {
@@ -62,8 +53,22 @@ impl Site {
                 }
                 Ok(())
             }
+            Notice::Frame(Frame::Borrow {
+                number,
+                epoch,
+                question,
+            }) => {
+                self.lends(at).lend(number, epoch, question);
+                Ok(())
+            }
+            Notice::Frame(Frame::Lent(number, lent)) => {
+                self.borrows(at).borrowed(number, lent);
+                Ok(())
+            }
             Notice::Frame(Frame::Said(message)) => {
                 let guest_has_stopped = self.life.clients.have_stopped(at.run.now());
+                let role = self.life.ownership.as_ref().map(Ownership::role);
+                self.life.arrival.said(message, role);
                 self.tell(
                     Event::Said {
                         message,
