@@ -1,5 +1,6 @@
 //! A set of blocks: sparse, half a kilobyte for each 4,096 blocks of which one is in it.
 
+use crate::run::Run;
 use std::collections::BTreeMap;
 use units::BlockIndex;
 
@@ -70,6 +71,30 @@ impl Blocks {
         }
     }
 
+    /// Takes out the first `most` runs, of blocks that follow each other.
+    pub(crate) fn take_runs(&mut self, most: usize) -> Vec<Run> {
+        let mut runs = Vec::new();
+        while runs.len() < most
+            && let Some(first) = self.first()
+        {
+            let mut count = 1;
+            while count < u32::MAX && self.contains(first.advance(u64::from(count))) {
+                count += 1;
+            }
+            self.remove(first, u64::from(count));
+            runs.push(Run { first, count });
+        }
+        runs
+    }
+
+    fn first(&self) -> Option<BlockIndex> {
+        let (page, words) = self.pages.first_key_value()?;
+        let mut words = words.iter().zip(0_u64..);
+        let (word, at) = words.find(|(word, _)| **word != 0)?;
+        let bit = u64::from(word.trailing_zeros());
+        Some(BlockIndex::new(page * PAGE_BLOCKS + at * 64 + bit))
+    }
+
     /// Whether a block is in it.
     pub(crate) fn contains(&self, block: BlockIndex) -> bool {
         self.contains_all(block, 1)
@@ -127,7 +152,13 @@ mod tests {
                 model.contains(&block)
             );
         }
-        blocks.remove(BlockIndex::new(0), 20_000);
+        let mut taken = BTreeSet::new();
+        while let [Run { first, count }] = blocks.take_runs(1)[..] {
+            let next = first.get() + u64::from(count);
+            assert!(!model.contains(&next), "the run goes on");
+            taken.extend(first.get()..next);
+        }
+        assert_eq!(taken, model);
         assert!(blocks.pages.is_empty());
     }
 }

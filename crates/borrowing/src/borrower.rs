@@ -8,6 +8,7 @@
 
 use crate::blocks::Blocks;
 use crate::guard::{Guard, holds};
+use crate::run::Run;
 use block_io::{OriginDone, OriginOp, OriginVerb, PAGE_BYTES};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, Duration, Instant, Offset};
 
@@ -17,15 +18,6 @@ pub const LOAN_TIME_MAX: Duration = Duration::from_millis(200);
 pub const LATE_REST: Duration = Duration::from_secs(5);
 /// Most blocks of one ask.
 pub const LOAN_BLOCKS_MAX: u32 = 256;
-
-/// Blocks that follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// The first of them.
-    pub first: BlockIndex,
-    /// How many.
-    pub count: u32,
-}
 
 /// What the lender is to be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

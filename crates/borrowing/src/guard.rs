@@ -9,5 +9,9 @@ guards::guards! {
         LateGoesToOrigin,
         /// An answer of a loan that was given up is nobody's.
         LoansAreNumbered,
+        /// A block that was changed at the host that has the disk is told to the one that copies its cache.
+        ChangesAreTold,
+        /// After a request that has failed what was copied does not count.
+        FailureEndsWatch,
     }
 }

@@ -12,14 +12,21 @@
 //!   write, discard, zeroes: changed from now on ─────────────────────────────────► origin
 //! ```
 //!
+//! A host that is about to get the disk can copy the cache ahead; the host that has it tells by its [`Changes`]
+//! what of the copy is stale.
+//!
 //! Why it is as it is: decision 0029.
 
 #![forbid(unsafe_code)]
 
 mod blocks;
 mod borrower;
+mod changes;
 mod guard;
+mod run;
 
-pub use borrower::{Ask, Borrower, Ended, LATE_REST, LOAN_BLOCKS_MAX, LOAN_TIME_MAX, Run};
+pub use borrower::{Ask, Borrower, Ended, LATE_REST, LOAN_BLOCKS_MAX, LOAN_TIME_MAX};
+pub use changes::Changes;
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};
+pub use run::Run;

@@ -240,8 +240,13 @@ fn a_read_has_what_the_origin_had_while_it_was_under_way() {
 
 #[test]
 fn each_rule_is_needed() {
-    for guard in Guard::ALL {
-        remove(Some(*guard));
+    let rules = [
+        Guard::ChangedIsNotBorrowed,
+        Guard::LateGoesToOrigin,
+        Guard::LoansAreNumbered,
+    ];
+    for guard in rules {
+        remove(Some(guard));
         assert!(
             (0..2_000).any(|seed| run(seed).is_err()),
             "nothing notices that {guard:?} is out"

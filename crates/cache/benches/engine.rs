@@ -23,7 +23,7 @@ mod support;
 use block_io::{BufPool, FlashDone, FlashOp, FlashVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
-    RequestId, Verb, WriteBack, WritePolicy, format,
+    RequestId, Tenure, Verb, WriteBack, WritePolicy, format,
 };
 use support::cpu_nanos;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Offset, Prng, TenantSlot};
@@ -252,6 +252,7 @@ fn warm(capacity: Bytes, bytes: u64) -> (Cache, Flash, DiskSlot) {
         fingerprint: None,
         owner: None,
         write_back: WriteBack::default(),
+        tenure: Tenure::Owner,
     };
     let mut effects = Vec::new();
     cache.control(ControlId(0), command, Instant::ZERO);

@@ -16,7 +16,7 @@ mod support;
 use block_io::{BufPool, FlashDone, FlashOp, IoError};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovered, Recovery,
-    Request, RequestId, Verb, WriteBack, WritePolicy, format,
+    Request, RequestId, Tenure, Verb, WriteBack, WritePolicy, format,
 };
 use medium::FlashBytes;
 use support::cpu_nanos;
@@ -108,6 +108,7 @@ fn fill(cache: &mut Cache, flash: &mut Flash, capacity: Bytes) {
         fingerprint: None,
         owner: None,
         write_back: WriteBack::default(),
+        tenure: Tenure::Owner,
     };
     cache.control(ControlId(0), command, Instant::ZERO);
     drive(cache, flash, Instant::ZERO);

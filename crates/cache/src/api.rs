@@ -19,10 +19,10 @@ pub struct ControlId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LoanId(pub u64);
 
-/// What a host that has a disk now asks of the cache that had it before.
+/// What another host asks of the cache that has a disk, or had it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoanRequest {
-    /// Which full segments have copies of the disk's blocks?
+    /// Which segments have copies of the disk's blocks?
     Segments {
         /// Which disk.
         disk: DiskId,
@@ -56,8 +56,8 @@ pub enum Borrowed<B = Payload> {
     Blocks(B),
 }
 
-/// What was asked for is not lent: the disk is attached, or unknown, or its key is not here; the block is not
-/// cached, or cannot be read; or the flash is not in use.
+/// What was asked for is not lent: the disk is unknown, or another host's, or its key is not here; the block is not
+/// cached, or is dirty, or cannot be read; or the flash is not in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this cache does not lend it")]
 pub struct NotLent;
@@ -90,6 +90,20 @@ pub struct Request {
     pub verb: Verb,
 }
 
+/// Whose disk one is that is attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tenure {
+    /// This host's.
+    #[default]
+    Owner,
+    /// Another host's, which writes it: what is cached of it here comes from there. The driver discards what that
+    /// host has written. No guest is served, nothing is recorded, and nothing of it counts after a crash.
+    Standby,
+    /// This host's, which was [`Tenure::Standby`] until now. The driver vouches for what is cached: that the other
+    /// host has let go of the disk, and that everything which that host wrote was discarded here.
+    Successor,
+}
+
 /// What the operator asks.
 #[derive(Clone, Debug)]
 pub enum Command {
@@ -119,6 +133,8 @@ pub enum Command {
         owner: Option<OwnerRecord>,
         /// How writes reach the origin under [`WritePolicy::Back`].
         write_back: WriteBack,
+        /// Whose disk it is.
+        tenure: Tenure,
     },
     /// Stop serving a disk; its blocks stay on flash. The caller has seen all its requests
     /// answered.

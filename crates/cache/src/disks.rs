@@ -1,7 +1,7 @@
 //! The disks that are attached: what holds for each, its requests that are not answered yet, and what
 //! is counted of it.
 
-use crate::api::{ControlError, Effect, RequestId, WritePolicy};
+use crate::api::{ControlError, Effect, RequestId, Tenure, WritePolicy};
 use crate::limits::REQUEST_BYTES_MAX;
 use crate::ports::Ports;
 use crate::stats::DiskStats;
@@ -10,7 +10,7 @@ use crate::views::Views;
 use crate::write_back::WriteBack;
 use block_io::{IoError, Payload, Verb};
 use flash_format::DISK_BYTES_MAX;
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Map, SECTOR_BYTES, TenantSlot};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Map, SECTOR_BYTES, Set, TenantSlot};
 
 /// An attached disk.
 #[derive(Clone, Debug)]
@@ -26,6 +26,7 @@ pub(crate) struct Disk {
     pub(crate) in_flight: u32,
     /// How writes go to the origin under write-back.
     pub(crate) write_back: WriteBack,
+    pub(crate) tenure: Tenure,
     /// The period in which it is attached; 0 if it has none.
     pub(crate) epoch: u64,
     /// A flush of its origin has failed that no guest had asked for, and none has been told since.
@@ -39,6 +40,8 @@ pub(crate) struct Disks {
     ids: Map<DiskSlot, DiskId>,
     /// Since each was attached.
     stats: Vec<DiskStats>,
+    /// Those that were another host's when they were attached last.
+    standbys: Set<DiskId>,
 }
 
 impl Disks {
@@ -48,6 +51,7 @@ impl Disks {
             table: vec![None; DiskSlot::COUNT],
             ids: Map::default(),
             stats: vec![DiskStats::default(); DiskSlot::COUNT],
+            standbys: Set::default(),
         }
     }
 
@@ -92,8 +96,17 @@ impl Disks {
     /// A disk is attached; its counters begin at zero.
     pub(crate) fn attach(&mut self, slot: DiskSlot, id: DiskId, disk: Disk) {
         self.ids.insert(slot, id);
+        match disk.tenure {
+            Tenure::Standby => self.standbys.insert(id),
+            Tenure::Owner | Tenure::Successor => self.standbys.remove(&id),
+        };
         self.table[slot.index()] = Some(disk);
         self.stats[slot.index()] = DiskStats::default();
+    }
+
+    /// Whether a disk was another host's when it was attached last, since the cache was opened.
+    pub(crate) fn was_standby(&self, id: DiskId) -> bool {
+        self.standbys.contains(&id)
     }
 
     /// A disk is detached.
@@ -227,15 +240,36 @@ impl Disks {
 }
 
 impl Disk {
+    /// One that is about to be attached.
+    pub(crate) fn new(size: Bytes, policy: WritePolicy, tenure: Tenure) -> Self {
+        Self {
+            size,
+            policy,
+            read_only: false,
+            tenant: TenantSlot::new(0),
+            views: None,
+            in_flight: 0,
+            write_back: WriteBack::default(),
+            tenure,
+            epoch: 0,
+            failed_flush_untold: false,
+        }
+    }
+
     /// Why it cannot be under write-back, if so.
     pub(crate) fn why_not_back(&self) -> Option<ControlError> {
         if !self.size.is_multiple_of(BLOCK_BYTES) {
             Some(ControlError::UnalignedSize)
-        } else if self.read_only || self.views.is_some() {
+        } else if self.never_writes() || self.views.is_some() {
             Some(ControlError::NoWriteBack)
         } else {
             None
         }
+    }
+
+    /// Whether what is written to its origin is never this host's.
+    pub(crate) fn never_writes(&self) -> bool {
+        self.read_only || self.tenure == Tenure::Standby
     }
 
     /// Whether all its requests are answered.

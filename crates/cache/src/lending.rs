@@ -1,4 +1,4 @@
-//! Loans: another host that has a disk now reads what is cached of it here.
+//! Loans: another host reads what is cached of a disk here, when the disk has gone there or is about to.
 //!
 //! ```text
 //!   contents of a segment: its footer ─► the blocks that are there still
@@ -6,11 +6,13 @@
 //! ```
 //!
 //! Invariants:
-//! - Only a disk that is detached is lent: no copy of it is older than its origin was when it left, and the
-//!   copies are the index's when a loan is asked for and when it is answered.
+//! - No copy that is lent is older than what a guest would read here when the loan is answered: the copies are the
+//!   index's then, and of none of them the disk's log has newer bytes. What is written here later is the driver's to
+//!   tell.
+//! - A disk that is another host's is not lent.
 //! - Nothing is lent that was not verified, and nothing encrypted of which the key is not here.
 
-use crate::api::{Borrowed, Effect, LoanId, LoanRequest, NotLent};
+use crate::api::{Borrowed, Effect, LoanId, LoanRequest, NotLent, Tenure};
 use crate::disks::Disks;
 use crate::flash_use::FlashUse;
 use crate::limits::RUN_BLOCKS_MAX;
@@ -18,6 +20,7 @@ use crate::ports::Ports;
 use crate::purpose::{LoanKey, ReadPurpose};
 use block_io::{Buf, IoError, PAGE_BYTES, Payload};
 use block_store::{Contents, Location, Store};
+use dirty_log::Found;
 use flash_format::SegmentIndex;
 use slab::Slab;
 use units::{BLOCK_BYTES, BlockIndex, DiskId, DiskSlot, FlashSlot};
@@ -99,6 +102,9 @@ impl<'a> Lending<'a> {
         if segment.get() >= flash.facts().geometry().segment_count() {
             return Some(Err(NotLent));
         }
+        if let Some(blocks) = Contents::from(&*flash).of_open(slot, segment) {
+            return Some(Ok(Borrowed::Contents(blocks)));
+        }
         let lent = Lent::Contents(segment);
         let tag = ReadPurpose::Loan(self.loans.0.insert(Loan {
             id,
@@ -122,16 +128,17 @@ impl<'a> Lending<'a> {
             Ok(found) => found,
             Err(not) => return Some(Err(not)),
         };
-        let most = u64::from(count).min(RUN_BLOCKS_MAX);
-        let at = match flash.locate(&self.ports.store, slot, first) {
-            Location::Flash(at) if most > 0 => at,
-            Location::Memory(lies) if most > 0 => {
-                let shown = flash.ciphers().shown(&self.ports.pool, slot, first, lies);
-                return Some(Ok(Borrowed::Blocks(Payload::from_iter([shown]))));
-            }
-            _ => return Some(Err(NotLent)),
+        let blocks = (0..u64::from(count).min(RUN_BLOCKS_MAX)).map(|i| first.advance(i));
+        let clean = blocks.take_while(|block| is_clean(flash, slot, *block));
+        let most = clean.count() as u64;
+        let Some(at) = flash.facts().copy_of(slot, first).filter(|_| most > 0) else {
+            return Some(Err(NotLent));
         };
-        let count = flash.clean_run(slot, first, at, most);
+        if let Location::Memory(lies) = flash.bytes_of(&self.ports.store, at) {
+            let shown = flash.ciphers().shown(&self.ports.pool, slot, first, lies);
+            return Some(Ok(Borrowed::Blocks(Payload::from_iter([shown]))));
+        }
+        let count = flash.facts().written_run(slot, first, at, most);
         self.ports.stats.flash_read_bytes += u64::from(count) * BLOCK_BYTES;
         let lent = Lent::Blocks { first, at, count };
         let tag = ReadPurpose::Loan(self.loans.0.insert(Loan {
@@ -176,8 +183,9 @@ impl<'a> Lending<'a> {
             }
             Lent::Blocks { first, at, count } => {
                 let mut places = (0..count).map(|i| (first.advance(u64::from(i)), at.advance(i)));
-                let is_there =
-                    places.all(|(block, at)| flash.facts().copy_of(slot, block) == Some(at));
+                let is_there = places.all(|(block, at)| {
+                    flash.facts().copy_of(slot, block) == Some(at) && is_clean(flash, slot, block)
+                });
                 let mut buf = read.filter(|_| is_there).ok_or(NotLent)?;
                 let length = count as usize * PAGE_BYTES;
                 let pages = &mut buf[..length];
@@ -192,8 +200,13 @@ impl<'a> Lending<'a> {
     }
 }
 
-/// The flash that is in use and the slot of a disk that has copies there, if it is not attached and they can
-/// be read.
+/// Whether the log of a disk has nothing newer than the copy of a block.
+fn is_clean(flash: &Store, slot: DiskSlot, block: BlockIndex) -> bool {
+    matches!(flash.dirty_logs().find(slot, block), Found::Clean)
+}
+
+/// The flash that is in use and the slot of a disk that has copies there, if the disk is not another host's and
+/// they can be read.
 fn lent_slot<'a>(
     flash: &'a mut FlashUse,
     disks: &Disks,
@@ -203,6 +216,9 @@ fn lent_slot<'a>(
     let slot = flash.facts().slot_of(disk).ok_or(NotLent)?;
     let entry = flash.facts().disk_entry(slot).ok_or(NotLent)?;
     let is_readable = entry.key.is_none() || flash.ciphers().has(slot);
-    let is_lent = is_readable && !disks.has(disk);
+    let is_others = disks
+        .get(slot)
+        .is_some_and(|disk| disk.tenure == Tenure::Standby);
+    let is_lent = is_readable && !is_others && !disks.was_standby(disk);
     is_lent.then_some((flash, slot)).ok_or(NotLent)
 }

@@ -78,7 +78,7 @@ use core_guards as guard;
 
 pub use api::{
     Borrowed, Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, LoanId,
-    LoanRequest, NotLent, OwnerRecord, Request, RequestId, WritePolicy,
+    LoanRequest, NotLent, OwnerRecord, Request, RequestId, Tenure, WritePolicy,
 };
 pub use block_io::Verb;
 pub use block_store::{

@@ -7,7 +7,7 @@
 use block_io::{BufPool, FlashDone, FlashOp, OriginDone, OriginOp, OriginVerb};
 use cache::{
     Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, Recovery, Request,
-    RequestId, Verb, WriteBack, WritePolicy, format,
+    RequestId, Tenure, Verb, WriteBack, WritePolicy, format,
 };
 use units::{Bytes, DiskId, DiskSlot, Duration, Instant, Offset, Prng, TenantSlot};
 use workbench::Surroundings;
@@ -122,6 +122,7 @@ impl Bench {
             fingerprint: None,
             owner: None,
             write_back: WriteBack::default(),
+            tenure: Tenure::Owner,
         };
         cache.control(ControlId(1), command, self.now);
         let Some(Effect::ControlDone {

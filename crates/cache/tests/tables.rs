@@ -2,7 +2,9 @@
 
 mod rig;
 
-use cache::{Command, ControlOutcome, DropReason, OfDirty, OwnerRecord, WriteBack, WritePolicy};
+use cache::{
+    Command, ControlOutcome, DropReason, OfDirty, OwnerRecord, Tenure, WriteBack, WritePolicy,
+};
 use flash_format::{PAGE_BYTES, SUPERBLOCK_OFFSETS};
 use rig::{Rig, lazy, page};
 use units::{Bytes, DiskId, Offset};
@@ -19,6 +21,7 @@ fn attach(rig: &Rig, policy: WritePolicy) -> Command {
         fingerprint: rig.fingerprint,
         owner: rig.record,
         write_back: WriteBack::default(),
+        tenure: Tenure::Owner,
     }
 }
 

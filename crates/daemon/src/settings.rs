@@ -3,6 +3,7 @@
 use super::flash_size::FlashSize;
 use super::tenants;
 use at_rest::DataKey;
+use cache::Tenure;
 use configuration::{
     Auto, CacheConfig, Config, DiskConfig, NbdConfig, NbdOrigin, NbdUri, NbdUriAddress,
     OriginConfig, OriginFormat, PolicyConfig, REQUEST_MEMORY_LEAST, ReclaimPolicy, TlsMode,
@@ -128,6 +129,7 @@ pub(super) fn disk(
         tenant: disk.tenant().to_string(),
         shared: disk.shared,
         key,
+        tenure: Tenure::Owner,
     }
 }
 

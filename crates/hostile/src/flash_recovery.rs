@@ -14,8 +14,8 @@
 use crate::pieces;
 use block_io::{BufPool, FlashDone, FlashOp, IoError};
 use cache::{
-    Cache, Command, Config, ControlId, FormatOptions, OfDirty, Recovery, Request, RequestId, Verb,
-    WriteBack, WritePolicy,
+    Cache, Command, Config, ControlId, FormatOptions, OfDirty, Recovery, Request, RequestId,
+    Tenure, Verb, WriteBack, WritePolicy,
 };
 use flash_format::{PAGE_BYTES, SEGMENT_BYTES_MIN, checksum};
 use medium::FlashBytes;
@@ -156,6 +156,7 @@ impl Life {
             fingerprint: None,
             owner: None,
             write_back: WriteBack::default(),
+            tenure: Tenure::Owner,
         };
         cache.control(ControlId(1), command, self.now);
         self.turn(cache);

@@ -95,7 +95,7 @@ pub enum Message {
     AskContents {
         /// Which disk.
         disk: u128,
-        /// The sender's epoch, which the receiver has granted.
+        /// The sender's epoch, which the receiver has granted, or that of `Watched`.
         epoch: u64,
         /// Which segment of the list; the list is made when it is 0.
         at: u32,
@@ -110,13 +110,35 @@ pub enum Message {
     AskBlocks {
         /// Which disk.
         disk: u128,
-        /// The sender's epoch, which the receiver has granted.
+        /// The sender's epoch, which the receiver has granted, or that of `Watched`.
         epoch: u64,
         /// The first block.
         first: u64,
         /// How many; at most [`crate::DATA_MAX`] bytes.
         count: u32,
     },
+    /// The sender stands by for a disk and begins to copy its cache: the receiver, which has the disk, notes from
+    /// now on what its guests change. Answered with `Watched` or `NotServed`.
+    AskWatch {
+        /// Which disk.
+        disk: u128,
+    },
+    /// The guests' changes are noted. `AskContents`, `AskBlocks` and `AskStale` are answered, too, if they name
+    /// this epoch.
+    Watched {
+        /// The sender's own.
+        epoch: u64,
+    },
+    /// What have the receiver's guests changed since this was asked last? Answered with `Stale`, until that is
+    /// empty; or with `NotServed`: then nothing that was copied counts.
+    AskStale {
+        /// Which disk.
+        disk: u128,
+        /// The epoch of `Watched`.
+        epoch: u64,
+    },
+    /// The frame's data are runs of blocks ([`crate::encode_runs`]); if there are none that was all.
+    Stale,
 }
 
 /// Why a claim is refused: `handoff`'s words on the wire.
@@ -269,6 +291,10 @@ impl Message {
             Self::AskLook { .. }
             | Self::AskContents { .. }
             | Self::Contents { .. }
+            | Self::AskWatch { .. }
+            | Self::Watched { .. }
+            | Self::AskStale { .. }
+            | Self::Stale
             | Self::Bytes
             | Self::NotServed { .. }
             | Self::Alive => true,
@@ -277,7 +303,7 @@ impl Message {
 
     /// Whether data may come with it.
     pub(crate) const fn has_data(&self) -> bool {
-        matches!(self, Self::Bytes | Self::Contents { .. })
+        matches!(self, Self::Bytes | Self::Contents { .. } | Self::Stale)
     }
 }
 

@@ -1,8 +1,9 @@
-//! The origin of a disk that has come from another host, before which a [`Borrower`] stands.
+//! The origin of a disk that has come from another host, before which a [`Borrower`] stands; and what is in the place
+//! of the origin while the other host has it.
 //!
 //! The answers of the other host come by the shard's mailbox, and are taken in when the origin is polled next.
 
-use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, Token};
+use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Token};
 use borrowing::{Ask, Borrower, Ended, Run};
 use origin::{Condition, Origin, Sources};
 use std::cell::RefCell;
@@ -71,6 +72,32 @@ impl Loans {
     fn push(&self, answer: Answer) {
         self.0.borrow_mut().answers.push(answer);
     }
+
+    fn submit(&self, op: OriginOp, now: Instant) -> Ended {
+        let mut ended = Ended::default();
+        self.0.borrow_mut().borrower.submit(op, now, &mut ended);
+        ended
+    }
+
+    /// Takes in what has come from the other host, and gives up what is late.
+    fn poll(&self, now: Instant) -> Ended {
+        let mut ended = Ended::default();
+        let State { borrower, answers } = &mut *self.0.borrow_mut();
+        for answer in answers.drain(..) {
+            match answer {
+                Answer::Got(number, bytes) => borrower.got(number, &bytes, now, &mut ended),
+                Answer::Refused(number) => borrower.refused(number, &mut ended),
+                Answer::Linked(is_linked) => borrower.set_linked(is_linked, &mut ended),
+                Answer::End => borrower.end(&mut ended),
+            }
+        }
+        borrower.tick(now, &mut ended);
+        ended
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.0.borrow().borrower.next_deadline()
+    }
 }
 
 /// An origin before which a borrower stands.
@@ -110,30 +137,13 @@ impl Origin for BorrowedOrigin {
     }
 
     fn submit(&mut self, op: OriginOp, now: Instant) {
-        let mut ended = Ended::default();
-        self.loans
-            .0
-            .borrow_mut()
-            .borrower
-            .submit(op, now, &mut ended);
+        let ended = self.loans.submit(op, now);
         let done = self.pass_on(ended, now);
         debug_assert!(done.is_empty(), "the other host has not answered yet");
     }
 
     fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
-        let mut ended = Ended::default();
-        {
-            let State { borrower, answers } = &mut *self.loans.0.borrow_mut();
-            for answer in answers.drain(..) {
-                match answer {
-                    Answer::Got(number, bytes) => borrower.got(number, &bytes, now, &mut ended),
-                    Answer::Refused(number) => borrower.refused(number, &mut ended),
-                    Answer::Linked(is_linked) => borrower.set_linked(is_linked, &mut ended),
-                    Answer::End => borrower.end(&mut ended),
-                }
-            }
-            borrower.tick(now, &mut ended);
-        }
+        let ended = self.loans.poll(now);
         done.extend(self.pass_on(ended, now));
         self.origin.poll(now, done);
     }
@@ -143,7 +153,7 @@ impl Origin for BorrowedOrigin {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let loans = self.loans.0.borrow().borrower.next_deadline();
+        let loans = self.loans.next_deadline();
         loans.into_iter().chain(self.origin.next_deadline()).min()
     }
 
@@ -161,5 +171,87 @@ impl Origin for BorrowedOrigin {
 
     fn error_number(&mut self, token: Token) -> Option<i32> {
         self.origin.error_number(token)
+    }
+}
+
+/// In the place of a disk's origin while another host has it: that host answers reads, or nobody does.
+pub(crate) struct OthersOrigin {
+    geometry: OriginGeometry,
+    loans: Loans,
+    tell: AskTell,
+    /// Ended, and not told yet.
+    done: Vec<OriginDone>,
+}
+
+impl OthersOrigin {
+    pub(crate) fn new(geometry: OriginGeometry, loans: Loans, tell: AskTell) -> Self {
+        Self {
+            geometry,
+            loans,
+            tell,
+            done: Vec::new(),
+        }
+    }
+
+    fn take_in(&mut self, ended: Ended) {
+        self.done.extend(ended.done);
+        let failed = ended.origin.into_iter();
+        self.done
+            .extend(failed.map(|op| end(op, Err(IoError::Failed))));
+        for ask in ended.asks {
+            (self.tell)(ask);
+        }
+    }
+}
+
+fn end(op: OriginOp, result: Result<(), IoError>) -> OriginDone {
+    OriginDone {
+        token: op.token,
+        buf: op.verb.into_buf(),
+        result,
+        volatile: false,
+    }
+}
+
+impl Origin for OthersOrigin {
+    fn geometry(&self) -> OriginGeometry {
+        self.geometry
+    }
+
+    fn grow(&mut self, _size: Bytes) -> Result<(), IoError> {
+        Err(IoError::NotPermitted)
+    }
+
+    fn submit(&mut self, op: OriginOp, now: Instant) {
+        match op.verb {
+            OriginVerb::Read { .. } => {
+                let ended = self.loans.submit(op, now);
+                self.take_in(ended);
+            }
+            // The other host has done it.
+            OriginVerb::Discard { .. } | OriginVerb::Flush => self.done.push(end(op, Ok(()))),
+            OriginVerb::Write { .. } | OriginVerb::WriteZeroes { .. } => {
+                self.done.push(end(op, Err(IoError::NotPermitted)));
+            }
+        }
+    }
+
+    fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
+        let ended = self.loans.poll(now);
+        self.take_in(ended);
+        done.append(&mut self.done);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let done = (!self.done.is_empty()).then_some(Instant::ZERO);
+        done.or_else(|| self.loans.next_deadline())
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::new()
+    }
+
+    fn fingerprint(&self) -> Option<u128> {
+        None
     }
 }

@@ -4,24 +4,24 @@
 //! should do no more than pass it on. A callback that is dropped instead of being called means
 //! that the shard's thread has ended.
 
+mod roaming;
+
+pub(crate) use roaming::{Ahead, Borrow, Roaming};
+
 use crate::error::{Reply, ShardError};
 use crate::owners::OwnerError;
 use crate::spec::DiskSpec;
-use crate::standbys::StandbyTell;
 use crate::status::ShardStatus;
 use crate::tap::Tap;
-use block_io::IoError;
 use block_io::{OriginGeometry, Token};
-use borrowing::Run;
-use cache::{Borrowed, DropReason, LoanRequest, OfDirty, WriteBack, WritePolicy};
-use frontend::{NewClient, Offer};
-use handoff::{IncomingClient, Look};
+use cache::{DropReason, OfDirty, WriteBack, WritePolicy};
+use frontend::NewClient;
 use origin::Opened;
 use ring::Sender;
 use std::fmt;
 use std::sync::Arc;
 use tenancy::{Settings, TenantSettings};
-use units::{Bytes, DiskId, Offset};
+use units::{Bytes, DiskId};
 
 /// A disk that was attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,50 +116,6 @@ pub(crate) enum Message {
         disk: DiskId,
         outcome: Result<(), OwnerError>,
     },
-}
-
-/// What is said about a disk that roams.
-pub(crate) enum Roaming {
-    Enter {
-        offer: Box<Offer>,
-        tell: StandbyTell,
-    },
-    Incoming(IncomingClient),
-    Look(Reply<Look>),
-    Hold {
-        is_return: bool,
-        reply: Reply<()>,
-    },
-    Give(Reply<()>),
-    Serve,
-    Fail,
-    EndOld,
-    Read {
-        offset: Offset,
-        length: Bytes,
-        reply: Reply<Vec<u8>>,
-    },
-    AnswerRead {
-        ticket: u64,
-        result: Result<Vec<u8>, IoError>,
-    },
-    /// Another host, which has the disk now, asks.
-    Lend {
-        request: LoanRequest,
-        reply: Reply<Borrowed<Vec<u8>>>,
-    },
-    /// What the host that had the disk before can lend, or says.
-    Borrow(Borrow),
-}
-
-/// What is said about what a disk borrows of the host that had it before.
-pub(crate) enum Borrow {
-    List(Vec<Run>),
-    Answer { number: u64, bytes: Option<Vec<u8>> },
-    Linked(bool),
-    Pull { run: Run, reply: Reply<()> },
-    Prefetch { run: Run, reply: Reply<()> },
-    End,
 }
 
 /// A shard, for other threads. When the last handle is gone the shard stops cleanly.
@@ -290,113 +246,6 @@ impl ShardHandle {
         });
     }
 
-    /// Clients may come for a disk whether it is attached or another host has it; what they need is told.
-    pub fn roam(&self, disk: DiskId, offer: Offer, tell: StandbyTell) {
-        let offer = Box::new(offer);
-        self.about_roaming(disk, Roaming::Enter { offer, tell });
-    }
-
-    /// Something is seen of the other host's client of a roaming disk.
-    pub fn see_incoming(&self, disk: DiskId, seen: IncomingClient) {
-        self.about_roaming(disk, Roaming::Incoming(seen));
-    }
-
-    /// Says what is seen of a roaming disk's clients here.
-    pub fn look_at_roaming(&self, disk: DiskId, reply: Reply<Look>) {
-        self.about_roaming(disk, Roaming::Look(reply));
-    }
-
-    /// Lets the requests of an attached roaming disk wait, if its guest has stopped; of a return, if it has changed
-    /// nothing. Those that are under way go on.
-    pub fn hold(&self, disk: DiskId, is_return: bool, reply: Reply<()>) {
-        self.about_roaming(disk, Roaming::Hold { is_return, reply });
-    }
-
-    /// Brings everything of a roaming disk to its origin and closes that; its clients stay, and stand by.
-    pub fn give(&self, disk: DiskId, reply: Reply<()>) {
-        self.about_roaming(disk, Roaming::Give(reply));
-    }
-
-    /// Lets the requests of an attached roaming disk pass, also those that wait.
-    pub fn serve_roaming(&self, disk: DiskId) {
-        self.about_roaming(disk, Roaming::Serve);
-    }
-
-    /// Answers what waits for a roaming disk with errors.
-    pub fn fail_parked(&self, disk: DiskId) {
-        self.about_roaming(disk, Roaming::Fail);
-    }
-
-    /// Answers the clients that were served before a roaming disk was given away with errors, for ever.
-    pub fn end_old_clients(&self, disk: DiskId) {
-        self.about_roaming(disk, Roaming::EndOld);
-    }
-
-    /// Reads an attached roaming disk for the client of another host.
-    pub fn read_for_peer(
-        &self,
-        disk: DiskId,
-        offset: Offset,
-        length: Bytes,
-        reply: Reply<Vec<u8>>,
-    ) {
-        let read = Roaming::Read {
-            offset,
-            length,
-            reply,
-        };
-        self.about_roaming(disk, read);
-    }
-
-    /// Answers a read that was told as [`Notice::Read`](handoff::Notice::Read). Nothing, if it waits no more.
-    pub fn answer_read(&self, disk: DiskId, ticket: u64, result: Result<Vec<u8>, IoError>) {
-        self.about_roaming(disk, Roaming::AnswerRead { ticket, result });
-    }
-
-    /// Reads for another host, which has a roaming disk now, what is cached of it here.
-    pub fn lend(&self, disk: DiskId, request: LoanRequest, reply: Reply<Borrowed<Vec<u8>>>) {
-        self.about_roaming(disk, Roaming::Lend { request, reply });
-    }
-
-    /// The host that had an attached roaming disk before has these blocks in its cache.
-    pub fn list_borrowable(&self, disk: DiskId, runs: Vec<Run>) {
-        self.borrow(disk, Borrow::List(runs));
-    }
-
-    /// The host that had the disk before has answered [`StandbyNeeds::Loan`](crate::StandbyNeeds::Loan):
-    /// with the bytes of whole blocks, or that it does not have them.
-    pub fn answer_loan(&self, disk: DiskId, number: u64, bytes: Option<Vec<u8>>) {
-        self.borrow(disk, Borrow::Answer { number, bytes });
-    }
-
-    /// The host that had the disk before can be asked, or cannot.
-    pub fn set_lender_linked(&self, disk: DiskId, is_linked: bool) {
-        self.borrow(disk, Borrow::Linked(is_linked));
-    }
-
-    /// Brings what of a run can be borrowed into the cache, as far as it has room.
-    pub fn pull(&self, disk: DiskId, run: Run, reply: Reply<()>) {
-        self.borrow(disk, Borrow::Pull { run, reply });
-    }
-
-    /// Brings a run into the cache, as far as it has room, from wherever it can be had.
-    pub fn prefetch(&self, disk: DiskId, run: Run, reply: Reply<()>) {
-        self.borrow(disk, Borrow::Prefetch { run, reply });
-    }
-
-    /// Nothing is borrowed any more.
-    pub fn end_borrowing(&self, disk: DiskId) {
-        self.borrow(disk, Borrow::End);
-    }
-
-    fn borrow(&self, disk: DiskId, what: Borrow) {
-        self.about_roaming(disk, Roaming::Borrow(what));
-    }
-
-    fn about_roaming(&self, disk: DiskId, what: Roaming) {
-        self.send(Message::Roaming { disk, what });
-    }
-
     /// Detaches every disk, brings the flash into the state that restarts warmest, and ends
     /// the thread. Other commands are refused from now on. Waits for requests in flight, so
     /// for as long as the slowest origin takes.
@@ -431,28 +280,6 @@ impl Message {
             | Self::Stop { reply } => reply(Err(error)),
             Self::Roaming { what, .. } => what.refuse(error),
             Self::Recorded { .. } | Self::ProgressStored | Self::Owned { .. } => {}
-        }
-    }
-}
-
-impl Roaming {
-    fn refuse(self, error: ShardError) {
-        match self {
-            Self::Look(reply) => reply(Err(error)),
-            Self::Read { reply, .. } => reply(Err(error)),
-            Self::Lend { reply, .. } => reply(Err(error)),
-            Self::Hold { reply, .. }
-            | Self::Give(reply)
-            | Self::Borrow(Borrow::Pull { reply, .. } | Borrow::Prefetch { reply, .. }) => {
-                reply(Err(error));
-            }
-            Self::Borrow(_)
-            | Self::Enter { .. }
-            | Self::Incoming(_)
-            | Self::Serve
-            | Self::Fail
-            | Self::EndOld
-            | Self::AnswerRead { .. } => {}
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::spec::DiskSpec;
 use crate::status::{DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, RequestTimes};
 use crate::tap::Tap;
 use block_io::OriginGeometry;
-use cache::{Cache, DropReason, OfDirty, Verb};
+use cache::{Cache, DropReason, OfDirty, Tenure, Verb};
 use frontend::{Counters, FrontEnd, Offer};
 use origin::Origin;
 use units::{Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
@@ -155,6 +155,11 @@ impl Disk {
             read_only: self.is_read_only(),
             can_discard: self.geometry.can_discard,
         }
+    }
+
+    /// Whose it is.
+    pub(crate) fn tenure(&self) -> Tenure {
+        self.spec.tenure
     }
 
     /// Whether other hosts may have it in turn.

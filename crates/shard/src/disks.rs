@@ -4,7 +4,9 @@
 use crate::deadlines::Deadlines;
 use crate::disk::Disk;
 use crate::error::ShardError;
+use crate::tap::Tap;
 use block_io::{OriginDone, OriginOp};
+use cache::Tenure;
 use origin::Origin as _;
 use units::{DiskId, DiskSlot, Instant, Map};
 
@@ -35,6 +37,11 @@ impl Disks {
         self.table[slot.index()].as_deref_mut()
     }
 
+    /// Who a disk is.
+    pub(crate) fn id_of(&self, slot: DiskSlot) -> Option<DiskId> {
+        self.get(slot).map(Disk::id)
+    }
+
     /// What people call a disk.
     pub(crate) fn name_of(&self, slot: DiskSlot) -> Option<&str> {
         self.get(slot).map(Disk::name)
@@ -58,6 +65,20 @@ impl Disks {
             Some(disk) if disk.is_serving() => Ok(slot),
             Some(_) | None => Err(ShardError::Detaching),
         }
+    }
+
+    /// Tells a tap from now on what guests ask of a disk, or nobody.
+    pub(crate) fn tap(&mut self, disk: DiskId, tap: Option<Tap>) -> Result<(), ShardError> {
+        let slot = self.serving(disk)?;
+        self.get_mut(slot).expect("it is serving").set_tap(tap);
+        Ok(())
+    }
+
+    /// The slot of a disk that is attached as another host's.
+    pub(crate) fn others(&self, disk: DiskId) -> Option<DiskSlot> {
+        let slot = self.slot_of(disk)?;
+        let known = self.get(slot)?;
+        (known.tenure() == Tenure::Standby).then_some(slot)
     }
 
     /// The slot of a disk that is attached.

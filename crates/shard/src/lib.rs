@@ -37,6 +37,7 @@ mod latency;
 mod limits;
 mod memory;
 mod open;
+mod own_requests;
 mod owner_records;
 mod owners;
 mod progress;

@@ -2,13 +2,13 @@
 //! is in retained memory, and who has a disk.
 
 use crate::cache_record::{CacheRecord, Recorded, Word};
-use crate::error::ShardError;
+use crate::error::{Reply, ShardError};
 use crate::owner_records::{OwnerRecords, Written};
 use crate::owners::{OwnerError, OwnerFile};
 use crate::progress::Progress;
 use crate::retained::RetainedMemory;
 use block_io::Token;
-use cache::{Cache, ControlError, OwnerRecord, RetainedUpdate};
+use cache::{Cache, ControlError, ControlOutcome, OwnerRecord, RetainedUpdate};
 use units::{DiskId, Instant};
 
 /// What the shard has written down outside its flash. What of it the cache waits for is told to the cache.
@@ -47,6 +47,16 @@ impl Records {
     /// What a command is told of an error, with what is known of the disk's record.
     pub(crate) fn explain(&self, disk: Option<DiskId>, error: ControlError) -> ShardError {
         self.owners.explain(disk, error)
+    }
+
+    /// Says how a command about a disk has ended.
+    pub(crate) fn answer(
+        &self,
+        disk: Option<DiskId>,
+        reply: Reply<()>,
+        result: Result<ControlOutcome, ControlError>,
+    ) {
+        reply(result.map(drop).map_err(|error| self.explain(disk, error)));
     }
 
     /// Records whether what is on the flash is to be believed.

@@ -40,7 +40,7 @@ use crate::records::Records;
 use crate::slow_flash::Told;
 use crate::sources::{Handler, Sources};
 use crate::spec::ShardConfig;
-use crate::standbys::Standbys;
+use crate::standbys::{Answered, Standbys};
 use crate::standstill::Standstill;
 use crate::status::{Opening, RequestTimes};
 use crate::tripwire::Tripwire;
@@ -374,8 +374,12 @@ impl Shard {
             disk.answered(kind, self.now - start, failed);
         }
         if let Some(disk) = self.roaming_at(place) {
-            let is_flush = kind == RequestKind::Flush;
-            self.standbys.answered(disk, is_flush, self.now);
+            let answered = Answered {
+                request: (client, key),
+                is_flush: kind == RequestKind::Flush,
+                failed,
+            };
+            self.standbys.answered(disk, &answered, self.now);
         }
     }
 

@@ -4,7 +4,7 @@ use crate::error::ShardError;
 use crate::owners::OwnerFile;
 use at_rest::{DataKey, XtsCipher};
 use block_io::BlockCipher;
-use cache::{OwnerRecord, WriteBack, WritePolicy};
+use cache::{OwnerRecord, Tenure, WriteBack, WritePolicy};
 use frontend::limits::ConnectionLimits;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub struct DiskSpec {
     pub shared: bool,
     /// By which its blocks are encrypted on flash.
     pub key: Option<Arc<DataKey>>,
+    /// Whose it is.
+    pub tenure: Tenure,
 }
 
 impl DiskSpec {

@@ -5,17 +5,17 @@
 //! - A request is in the gate until it is answered, or passed to the cache: never both.
 //! - A disk in a slot of the cache has a gate that is here, or one that is about to: its clients are in that slot.
 
-use crate::borrowed::{BorrowedOrigin, Loans};
+use crate::borrowed::{AskTell, BorrowedOrigin, Loans, OthersOrigin};
 use crate::client::Place;
 use crate::clients::Clients;
 use crate::disk::RequestKind;
-use block_io::{IoError, Payload, Verb};
-use borrowing::Ask;
-use frontend::{Incoming, Offer, Reservation};
+use block_io::{IoError, OriginGeometry, Payload, Verb};
+use borrowing::{Ask, Changes, Run};
+use frontend::{Incoming, Offer, RequestKey, Reservation};
 use handoff::{Accepts, Evidence, Gate, IncomingClient, Look, Notice, Passage, Wants};
 use origin::Origin;
 use std::sync::Arc;
-use units::{DiskId, Instant, Map};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, Offset};
 
 /// What a roaming disk needs of the other host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,14 @@ pub enum StandbyNeeds {
 /// Tells what a roaming disk needs, from the shard's thread: it should do no more than pass that on.
 pub type StandbyTell = Arc<dyn Fn(StandbyNeeds) + Send + Sync>;
 
+/// A request that was passed to the cache and is answered.
+pub(crate) struct Answered {
+    /// Whose it was.
+    pub(crate) request: (usize, RequestKey),
+    pub(crate) is_flush: bool,
+    pub(crate) failed: bool,
+}
+
 /// Requests that are to be made once more, and their clients.
 type Again = Vec<(usize, Incoming)>;
 
@@ -38,8 +46,12 @@ struct Standby {
     gate: Gate<Incoming>,
     /// What lets the clients' rings run while the disk is here.
     reservation: Reservation,
-    /// What it has borrowed since it came here.
+    /// What it has borrowed since it came here, or while it stands by.
     loans: Option<Loans>,
+    /// What its clients change here.
+    changes: Changes<(usize, RequestKey)>,
+    /// Where it was when the other host began to copy its cache, and how many flushes of its origin had failed.
+    watched: Option<(DiskSlot, u64)>,
 }
 
 impl Standby {
@@ -70,6 +82,8 @@ impl Standbys {
             gate,
             reservation,
             loans: None,
+            changes: Changes::default(),
+            watched: None,
         };
         self.disks.insert(disk, standby);
     }
@@ -84,15 +98,63 @@ impl Standbys {
 
     /// The origin of a disk that comes here: if it roams, something stands before it that may borrow.
     pub(crate) fn with_loans(&mut self, disk: DiskId, origin: Box<dyn Origin>) -> Box<dyn Origin> {
-        let Some(standby) = self.disks.get_mut(&disk) else {
-            return origin;
+        match self.borrows(disk) {
+            Some((loans, tell)) => Box::new(BorrowedOrigin::new(origin, loans, tell)),
+            None => origin,
+        }
+    }
+
+    /// What is in the place of the origin of a disk that another host has.
+    pub(crate) fn others_origin(&mut self, disk: DiskId) -> Option<Box<dyn Origin>> {
+        let geometry = OriginGeometry {
+            size: self.offer(disk)?.size,
+            sector: Bytes::new(BLOCK_BYTES),
+            can_discard: true,
+            read_only: false,
         };
+        let (loans, tell) = self.borrows(disk)?;
+        Some(Box::new(OthersOrigin::new(geometry, loans, tell)))
+    }
+
+    /// A disk borrows from now on, if it roams.
+    fn borrows(&mut self, disk: DiskId) -> Option<(Loans, AskTell)> {
+        let standby = self.disks.get_mut(&disk)?;
         self.arrivals += 1;
         let loans = Loans::new(u64::from(self.arrivals) << 32);
         standby.loans = Some(loans.clone());
         let tell = standby.tell.clone();
-        let tell = Arc::new(move |ask| tell(StandbyNeeds::Loan(ask)));
-        Box::new(BorrowedOrigin::new(origin, loans, tell))
+        Some((loans, Arc::new(move |ask| tell(StandbyNeeds::Loan(ask)))))
+    }
+
+    /// The other host begins to copy the cache of a disk in this slot.
+    pub(crate) fn watch(&mut self, disk: DiskId, slot: DiskSlot, failed_flushes: u64) {
+        if let Some(standby) = self.disks.get_mut(&disk) {
+            standby.changes.watch();
+            standby.watched = Some((slot, failed_flushes));
+        }
+    }
+
+    /// It ends.
+    pub(crate) fn unwatch(&mut self, disk: DiskId) {
+        if let Some(standby) = self.disks.get_mut(&disk) {
+            standby.changes.unwatch();
+            standby.watched = None;
+        }
+    }
+
+    /// What clients have changed since the last time, if everything of it is known.
+    pub(crate) fn take_changes(
+        &mut self,
+        disk: DiskId,
+        most: usize,
+        failed_flushes: impl FnOnce(DiskSlot) -> u64,
+    ) -> Option<Vec<Run>> {
+        let standby = self.disks.get_mut(&disk)?;
+        let (slot, failed) = standby.watched?;
+        if failed_flushes(slot) != failed {
+            return None;
+        }
+        standby.changes.take(most)
     }
 
     /// What a disk has borrowed since it came here.
@@ -142,7 +204,13 @@ impl Standbys {
         loop {
             let wants = wants(&incoming.verb);
             let (answered, result) = match standby.gate.request(client, wants, incoming, now) {
-                Passage::Serve(passed) => return Some(passed),
+                Passage::Serve(passed) => {
+                    if let Some((offset, length)) = changed(&passed.verb) {
+                        let request = (client, passed.key);
+                        standby.changes.begins(request, offset, length);
+                    }
+                    return Some(passed);
+                }
                 Passage::Wait(notice) => {
                     standby.tell(notice);
                     return None;
@@ -174,9 +242,10 @@ impl Standbys {
     }
 
     /// A request that was passed to the cache is answered.
-    pub(crate) fn answered(&mut self, disk: DiskId, is_flush: bool, now: Instant) {
-        if let Some(gate) = self.gate(disk) {
-            gate.answered(is_flush, now);
+    pub(crate) fn answered(&mut self, disk: DiskId, answered: &Answered, now: Instant) {
+        if let Some(standby) = self.disks.get_mut(&disk) {
+            standby.gate.answered(answered.is_flush, now);
+            standby.changes.ends(&answered.request, answered.failed);
         }
     }
 
@@ -293,6 +362,17 @@ fn fail(waiting: Again, clients: &mut Clients) -> Again {
         Some((client, more))
     };
     waiting.into_iter().filter_map(answer).collect()
+}
+
+/// What a request changes, if it changes anything.
+fn changed(verb: &Verb) -> Option<(Offset, Bytes)> {
+    match verb {
+        Verb::Write { offset, data, .. } => Some((*offset, Bytes::new(data.len() as u64))),
+        Verb::Discard { offset, length } | Verb::WriteZeroes { offset, length, .. } => {
+            Some((*offset, *length))
+        }
+        Verb::Read { .. } | Verb::Flush | Verb::Prefetch { .. } => None,
+    }
 }
 
 fn wants(verb: &Verb) -> Wants {

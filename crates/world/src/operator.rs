@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::disks::Disks;
 use crate::phases::name_of;
 use crate::settings::{Special, draw_settings, draw_tenant, pick};
-use cache::{Command, ControlId, DestageOrder, OfDirty, WriteBack, WritePolicy};
+use cache::{Command, ControlId, DestageOrder, OfDirty, Tenure, WriteBack, WritePolicy};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use tenancy::Capacity;
@@ -425,6 +425,7 @@ fn attach_command(
         fingerprint: disk.fingerprint(),
         owner: disk.owner(),
         write_back,
+        tenure: Tenure::Owner,
     }
 }
 

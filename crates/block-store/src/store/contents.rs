@@ -1,11 +1,12 @@
-//! What is cached of a disk, newest first, as the footers on flash say: nothing is kept of it in memory.
+//! What is cached of a disk, newest first, as the footers on flash say: nothing is kept of it in memory but for segments
+//! that are being filled.
 
 use super::Store;
 use crate::payload::Pages;
 use crate::ports::{Footer, Payload, Ports, Tag};
 use block_io::{Buf, PAGE_BYTES};
-use flash_format::SegmentIndex;
-use segment_log::Phase;
+use flash_format::{Descriptor, SegmentIndex};
+use segment_log::{Phase, StreamKey, StreamKind};
 use std::cmp::Reverse;
 use units::{BlockIndex, DiskSlot};
 
@@ -19,9 +20,8 @@ impl<'a> From<&'a Store> for Contents<'a> {
     }
 }
 
-impl Contents<'_> {
-    /// The full segments of a disk's clean blocks, the newest first. What has not been in a full segment
-    /// yet is in none of them.
+impl<'a> Contents<'a> {
+    /// The segments of a disk's clean blocks: those that are being filled, and the full ones, the newest first.
     pub fn segments_of(self, disk: DiskSlot) -> Vec<SegmentIndex> {
         let all = self.0.segments.table().iter();
         let of_disk = all.filter(|(_, segment)| {
@@ -31,7 +31,37 @@ impl Contents<'_> {
             .map(|(index, segment)| (Reverse(segment.generation), index))
             .collect();
         found.sort_unstable();
-        found.into_iter().map(|(_, index)| index).collect()
+        let open = self.open(disk).map(|(segment, _)| segment);
+        open.chain(found.into_iter().map(|(_, index)| index))
+            .collect()
+    }
+
+    /// The blocks of a disk that are cached in a segment which is being filled. None: the segment is none of these.
+    pub fn of_open(self, disk: DiskSlot, segment: SegmentIndex) -> Option<Vec<BlockIndex>> {
+        let mut open = self.open(disk);
+        let (_, descriptors) = open.find(|(index, _)| *index == segment)?;
+        Some(self.live(disk, segment, descriptors.iter()))
+    }
+
+    /// The segments of a disk's clean blocks that are being filled.
+    fn open(self, disk: DiskSlot) -> impl Iterator<Item = (SegmentIndex, &'a [Descriptor])> {
+        let kinds = [StreamKind::New, StreamKind::Survivors].into_iter();
+        let open = kinds.filter_map(move |kind| self.0.segments.stream(StreamKey { disk, kind }));
+        open.map(|open| (open.segment, &open.content.descriptors[..]))
+    }
+
+    /// The blocks that lie in a segment still.
+    fn live<'d>(
+        self,
+        disk: DiskSlot,
+        segment: SegmentIndex,
+        descriptors: impl Iterator<Item = &'d Descriptor>,
+    ) -> Vec<BlockIndex> {
+        let is_live = |at: &&Descriptor| {
+            let slot = self.0.identity.geometry.slot(segment, at.page);
+            self.0.segments.index().get(disk, at.block) == Some(slot)
+        };
+        descriptors.filter(is_live).map(|at| at.block).collect()
     }
 
     /// Reads the footer of a segment, for [`Contents::of_segment`].
@@ -69,11 +99,7 @@ impl Contents<'_> {
             disk,
         };
         let payload = self.0.writer.payload();
-        let mut descriptors = payload.descriptors(geometry, expected, footer);
-        descriptors.retain(|at| {
-            let slot = geometry.slot(segment, at.page);
-            self.0.segments.index().get(disk, at.block) == Some(slot)
-        });
-        descriptors.into_iter().map(|at| at.block).collect()
+        let descriptors = payload.descriptors(geometry, expected, footer);
+        self.live(disk, segment, descriptors.iter())
     }
 }

@@ -107,6 +107,26 @@ impl<'a, P: Payload> Facts<'a, P> {
         self.0.segments.index().get(disk, block)
     }
 
+    /// How many blocks lie behind each other on flash from `slot` on, where the copy of the first is, in the same
+    /// segment: at least one, and at most `most`.
+    pub fn written_run(self, disk: DiskSlot, first: BlockIndex, slot: FlashSlot, most: u64) -> u32 {
+        let geometry = &self.0.identity.geometry;
+        let segment = geometry.segment_of(slot);
+        let mut count = 1;
+        while u64::from(count) < most {
+            let next = slot.advance(count);
+            let block = first.advance(u64::from(count));
+            if self.copy_of(disk, block) != Some(next)
+                || geometry.segment_of(next) != segment
+                || !self.0.segments.table().is_written(next)
+            {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
     /// How far the tables are durable.
     pub fn committed(self) -> Committed {
         Committed {

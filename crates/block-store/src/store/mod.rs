@@ -319,19 +319,9 @@ impl Store {
         slot: FlashSlot,
         most: u64,
     ) -> u32 {
-        let segment = self.identity.geometry.segment_of(slot);
-        let mut count = 1;
-        while u64::from(count) < most {
-            let next = slot.advance(count);
-            let block = first.advance(u64::from(count));
-            if self.segments.index().get(disk, block) != Some(next)
-                || self.identity.geometry.segment_of(next) != segment
-                || !self.segments.table().is_written(next)
-            {
-                break;
-            }
-            self.segments.touch(disk, block);
-            count += 1;
+        let count = self.facts().written_run(disk, first, slot, most);
+        for i in 1..count {
+            self.segments.touch(disk, first.advance(u64::from(i)));
         }
         count
     }

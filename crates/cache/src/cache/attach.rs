@@ -1,8 +1,7 @@
 //! Who a disk is that is about to be attached, and what of it on flash is its own.
 
 use super::Cache;
-use crate::api::OwnerRecord;
-use crate::api::{ControlError, ControlOutcome, DropReason, WritePolicy};
+use crate::api::{ControlError, ControlOutcome, DropReason, OwnerRecord, Tenure, WritePolicy};
 use crate::back::Back;
 use crate::disks::{Disk, Disks};
 use crate::flash_use::FlashUse;
@@ -57,6 +56,11 @@ impl Candidate<'_> {
         let (uuid, flashed) = self.flashed(slot, id);
         let verdict = judge(owner, uuid, flashed)?;
         let is_dirty = flashed.dirty_epoch.is_some();
+        if disk.tenure == Tenure::Standby && (is_dirty || flashed.locked.is_some()) {
+            return Err(ControlError::Dirty {
+                bytes: self.flash.dirty_bytes(slot),
+            });
+        }
         let key = self.key;
         let flash = self.flash.with_logs();
         if flash.is_some_and(|flash| flash.facts().key_differs(slot, id, key)) {
@@ -77,14 +81,13 @@ impl Candidate<'_> {
             }
             _ => {}
         }
-        match verdict {
-            Verdict::Serve | Verdict::Void => {}
-            Verdict::Drop(reason) => dropped = dropped.or(Some(reason)),
+        if let Verdict::Drop(reason) = verdict
+            && !(reason == DropReason::OtherOwner && self.succeeds(id, &disk))
+        {
+            dropped = dropped.or(Some(reason));
         }
-        let before = self
-            .flash
-            .as_ref()
-            .and_then(|flash| flash.facts().disk_entry(slot));
+        let flash = self.flash.as_ref();
+        let before = flash.and_then(|flash| flash.facts().disk_entry(slot));
         let takes_over = before.is_some_and(|entry| entry.id != id);
         if self.jobs.has_one_about(slot) {
             return Err(ControlError::Busy);
@@ -112,6 +115,11 @@ impl Candidate<'_> {
             fingerprint,
             record,
         })
+    }
+
+    /// Whether what is cached of a disk was kept right while it was another host's.
+    fn succeeds(&self, id: DiskId, disk: &Disk) -> bool {
+        disk.tenure == Tenure::Successor && self.disks.was_standby(id)
     }
 
     /// The slot that a disk has or gets, and why what is cached of it cannot be served, if so.
@@ -195,7 +203,7 @@ impl Candidate<'_> {
         serves: bool,
     ) -> Option<OwnerRecord> {
         let back = disk.policy == WritePolicy::Back && self.flash.is_in_use();
-        if disk.read_only {
+        if disk.read_only || disk.tenure == Tenure::Standby {
             return None;
         }
         // The flash is ahead of the record if an attach was cut short. Its epoch is not used again: a
@@ -241,7 +249,9 @@ impl Cache {
             flash.ciphers_mut().set(slot, cipher);
         }
         if let Some(flash) = self.flash.as_mut() {
-            flash.origins_mut().attached(slot, newcomer.disk.read_only);
+            flash
+                .origins_mut()
+                .attached(slot, newcomer.disk.never_writes());
         }
         let tenant = newcomer.disk.tenant;
         let has_log = self

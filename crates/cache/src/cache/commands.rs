@@ -10,7 +10,7 @@ use crate::ports::Wake;
 use crate::tenants::Use;
 use crate::views::Views;
 use block_io::{IoError, Token};
-use units::{DiskSlot, TenantSlot};
+use units::DiskSlot;
 
 impl Cache {
     pub(crate) fn start_command(&mut self, id: ControlId, command: Command) {
@@ -26,17 +26,13 @@ impl Cache {
                 fingerprint,
                 owner,
                 write_back,
+                tenure,
             } => {
                 let rules = Disk {
-                    size,
-                    policy,
                     read_only: read_only || shared,
-                    tenant: TenantSlot::new(0),
                     views: shared.then(|| Views::new(size)),
-                    in_flight: 0,
                     write_back,
-                    epoch: 0,
-                    failed_flush_untold: false,
+                    ..Disk::new(size, policy, tenure)
                 };
                 self.candidate(disk)
                     .judge(disk, name, &tenant, rules, fingerprint, owner)

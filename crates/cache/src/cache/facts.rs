@@ -147,6 +147,11 @@ impl<'a> Facts<'a> {
         Some(self.disks.get(disk)?.policy)
     }
 
+    /// How many flushes of the origin of the disk in this slot have failed since the cache was opened.
+    pub fn failed_flushes(&self, disk: DiskSlot) -> u64 {
+        self.ports.failed_flushes(disk)
+    }
+
     /// Requests of a disk that are not answered yet.
     pub fn in_flight(&self, disk: DiskSlot) -> u32 {
         self.disks.get(disk).map_or(0, |disk| disk.in_flight)

@@ -13,7 +13,7 @@ use block_io::{
 };
 use cache::{
     Cache, Command, Config, ControlError, ControlId, ControlOutcome, Effect, FormatOptions,
-    OfDirty, OwnerRecord, Recovery, WriteBack, WritePolicy, format,
+    OfDirty, OwnerRecord, Recovery, Tenure, WriteBack, WritePolicy, format,
 };
 use medium::FlashBytes;
 use std::collections::BTreeMap;
@@ -458,6 +458,7 @@ impl Rig {
             fingerprint: self.fingerprint,
             owner: self.record,
             write_back,
+            tenure: Tenure::Owner,
         });
         match self.outcome(id).expect("an attach ends") {
             Ok(ControlOutcome::Attached { disk, .. }) => self.disk = disk,

@@ -6,8 +6,8 @@
 use block_io::{BufPool, FlashDone, FlashOp, IoError, OriginDone, OriginOp, OriginVerb};
 use cache::{
     Borrowed, Cache, Command, Config, ControlId, ControlOutcome, Effect, FormatOptions, LoanId,
-    LoanRequest, NotLent, OfDirty, Recovery, Request, RequestId, Verb, WriteBack, WritePolicy,
-    format,
+    LoanRequest, NotLent, OfDirty, Recovery, Request, RequestId, Tenure, Verb, WriteBack,
+    WritePolicy, format,
 };
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Offset, TenantSlot};
 use workbench::Surroundings;
@@ -29,6 +29,7 @@ pub(crate) struct Bench {
     pub(crate) policy: WritePolicy,
     /// The same under write-back.
     pub(crate) write_back: WriteBack,
+    pub(crate) tenure: Tenure,
     ended: Vec<Effect>,
 }
 
@@ -64,6 +65,7 @@ impl Bench {
             written: Vec::new(),
             policy: WritePolicy::Through,
             write_back: WriteBack::default(),
+            tenure: Tenure::Owner,
             ended: Vec::new(),
         };
         let options = FormatOptions {
@@ -127,6 +129,7 @@ impl Bench {
             fingerprint: None,
             owner: None,
             write_back: self.write_back,
+            tenure: self.tenure,
         };
         cache.control(ControlId(1), command, self.now);
         while self.ended.is_empty() {

@@ -10,7 +10,9 @@ pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
         Said::Read { disk, .. }
         | Said::AskLook { disk }
         | Said::AskContents { disk, .. }
-        | Said::AskBlocks { disk, .. } => Some(DiskId::from_u128(*disk)),
+        | Said::AskBlocks { disk, .. }
+        | Said::AskWatch { disk }
+        | Said::AskStale { disk, .. } => Some(DiskId::from_u128(*disk)),
         Said::Client { unit, .. }
         | Said::Claim { unit, .. }
         | Said::Grant { unit, .. }
@@ -22,6 +24,8 @@ pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
         Said::Look { .. }
         | Said::Bytes
         | Said::Contents { .. }
+        | Said::Watched { .. }
+        | Said::Stale
         | Said::NotServed { .. }
         | Said::Alive => None,
     }

@@ -44,10 +44,10 @@ impl Shard {
             | Message::Destage { .. } => self.pass_to_cache(message),
             Message::Grow { disk, size, reply } => self.grow(disk, size, reply),
             Message::Flush { disk, reply } => match self.disks.serving(disk) {
-                Ok(disk) => self.flush(disk, reply),
+                Ok(disk) => self.own_requests().flush(disk, reply),
                 Err(error) => reply(Err(error)),
             },
-            Message::Tap { disk, tap, reply } => reply(self.tap(disk, tap)),
+            Message::Tap { disk, tap, reply } => reply(self.disks.tap(disk, tap)),
             Message::SetTenancy { settings, reply } => {
                 reply(self.set_tenancy(settings.map(|boxed| *boxed)));
             }
@@ -99,9 +99,11 @@ impl Shard {
                 if result.is_ok() {
                     self.has_grown(disk, size);
                 }
-                self.answer(disk, reply, result);
+                self.records.answer(self.disks.id_of(disk), reply, result);
             }
-            Job::Word { disk, reply } => self.answer(disk, reply, result),
+            Job::Word { disk, reply } => {
+                self.records.answer(self.disks.id_of(disk), reply, result);
+            }
             Job::Stop => self.jobs.set_stopped(),
         }
         self.stop_if_empty();

@@ -1,15 +1,14 @@
 //! Attaching a disk, and commands about one that is served.
 
 use super::Shard;
-use crate::asker::Asker;
 use crate::control::{Attached, Message};
 use crate::disk::{Disk, Found};
 use crate::error::{Reply, ShardError};
 use crate::jobs::Job;
 use crate::spec::DiskSpec;
-use crate::tap::Tap;
-use cache::{Command, ControlError, ControlOutcome, OfDirty, Request, Verb};
-use origin::{Opened, Origin as _};
+use block_io::BlockCipher;
+use cache::{Command, ControlError, ControlOutcome, OfDirty, Tenure};
+use origin::{Opened, Origin};
 use units::{Bytes, DiskId, DiskSlot};
 
 impl Shard {
@@ -26,19 +25,30 @@ impl Shard {
             drop(opened);
             return reply(Err(ShardError::AlreadyAttached));
         }
-        match spec.cipher() {
-            Ok(cipher) => self.cache.set_cipher(spec.id, cipher),
+        let cipher = match spec.cipher() {
+            Ok(cipher) => cipher,
             Err(error) => {
                 drop(opened);
                 return reply(Err(error));
             }
-        }
+        };
         let origin = opened.start(&self.ring, &self.pool);
         let origin = self.standbys.with_loans(spec.id, origin);
+        self.begin_attach(spec, cipher, origin, reply);
+    }
+
+    pub(super) fn begin_attach(
+        &mut self,
+        spec: DiskSpec,
+        cipher: Option<Box<dyn BlockCipher>>,
+        origin: Box<dyn Origin>,
+        reply: Reply<Attached>,
+    ) {
+        self.cache.set_cipher(spec.id, cipher);
         let command = Command::Attach {
             disk: spec.id,
             name: spec.name.clone(),
-            size: found,
+            size: origin.geometry().size,
             policy: spec.policy,
             read_only: spec.read_only || origin.geometry().read_only,
             tenant: spec.tenant.clone(),
@@ -46,6 +56,7 @@ impl Shard {
             fingerprint: origin.fingerprint(),
             owner: spec.owned_by,
             write_back: spec.write_back,
+            tenure: spec.tenure,
         };
         self.disks.expect(spec.id);
         self.records.enter(spec.id, spec.owner.clone());
@@ -84,8 +95,11 @@ impl Shard {
         tracing::info!(disk = disk.name(), size = %geometry.size, warm_blocks, ?dropped, "disk attached");
         let id = disk.id();
         disk.set_roams(self.standbys.has(id));
+        let is_here = disk.tenure() != Tenure::Standby;
         self.disks.insert(slot, disk);
-        self.seat_clients(id, slot);
+        if is_here {
+            self.seat_clients(id, slot);
+        }
         // Something may have happened to the origin while nobody listened.
         self.poll_origin(slot);
         reply(Ok(Attached {
@@ -139,18 +153,6 @@ impl Shard {
         }
     }
 
-    /// Says how such a command has ended.
-    pub(super) fn answer(
-        &mut self,
-        disk: DiskSlot,
-        reply: Reply<()>,
-        result: Result<ControlOutcome, ControlError>,
-    ) {
-        let id = self.disks.get(disk).map(Disk::id);
-        let explain = |error| self.records.explain(id, error);
-        reply(result.map(drop).map_err(explain));
-    }
-
     pub(super) fn grow(&mut self, disk: DiskId, size: Bytes, reply: Reply<()>) {
         let slot = match self.disks.serving(disk) {
             Ok(slot) => slot,
@@ -177,28 +179,5 @@ impl Shard {
         {
             self.clients.resize(slot, size);
         }
-    }
-
-    pub(super) fn flush(&mut self, disk: DiskSlot, reply: Reply<()>) {
-        if self.disks.get(disk).is_some_and(Disk::is_shared) {
-            // It is never written.
-            return reply(Ok(()));
-        }
-        let vm = self.cache.facts().tenant_of(disk).expect("it is serving");
-        let flush = self.jobs.wait_for_end(reply);
-        let request = Request {
-            id: Asker::Command(flush).id(),
-            disk,
-            vm,
-            verb: Verb::Flush,
-        };
-        self.cache.request(request, self.now);
-    }
-
-    pub(super) fn tap(&mut self, disk: DiskId, tap: Option<Tap>) -> Result<(), ShardError> {
-        let slot = self.disks.serving(disk)?;
-        let disk = self.disks.get_mut(slot).expect("it is serving");
-        disk.set_tap(tap);
-        Ok(())
     }
 }

@@ -1,16 +1,24 @@
-//! Disks that roam: their clients stand by while another host has them.
+//! Disks that roam: their clients stand by while another host has them, and their caches may go ahead of them.
+//!
+//! Invariants:
+//! - A disk is attached as the other host's only while its clients stand by.
+//! - A flush of the origin that has failed since the other host began to copy, whoever asked for it, ends the copy: the
+//!   origin may have lost what was copied.
 
 use super::Shard;
-use crate::asker::Asker;
 use crate::client::Place;
-use crate::control::{Borrow, Roaming};
+use crate::control::{Ahead, Attached, Borrow, Roaming};
 use crate::error::{Reply, ShardError};
 use crate::limits::LATE_TIME_MAX;
-use block_io::{IoError, Payload};
-use borrowing::Run;
-use cache::{OfDirty, Request, Verb};
+use crate::own_requests::OwnRequests;
+use crate::spec::DiskSpec;
+use block_io::Payload;
+use cache::OfDirty;
 use frontend::Incoming;
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Offset};
+use units::{DiskId, DiskSlot};
+
+/// Most runs of blocks that are told at a time.
+const CHANGES_MAX: usize = 1024;
 
 impl Shard {
     pub(super) fn about_roaming(&mut self, disk: DiskId, what: Roaming) {
@@ -46,7 +54,10 @@ impl Shard {
                 length,
                 reply,
             } => {
-                self.read_for_peer(disk, (offset, length), reply);
+                match self.served(disk) {
+                    Some(slot) => self.own_requests().read(slot, (offset, length), reply),
+                    None => reply(Err(ShardError::Detaching)),
+                }
                 Vec::new()
             }
             Roaming::AnswerRead { ticket, result } => {
@@ -60,6 +71,10 @@ impl Shard {
             }
             Roaming::Borrow(what) => {
                 self.borrow(disk, what);
+                Vec::new()
+            }
+            Roaming::Ahead(what) => {
+                self.go_ahead(disk, what);
                 Vec::new()
             }
         };
@@ -79,9 +94,11 @@ impl Shard {
             Borrow::List(runs) => return loans.list(&runs),
             Borrow::Pull { run, reply } => {
                 let runs = loans.borrowable(run);
-                return self.prefetch(slot, &runs, reply);
+                return self.own_requests().prefetch(slot, &runs, reply);
             }
-            Borrow::Prefetch { run, reply } => return self.prefetch(slot, &[run], reply),
+            Borrow::Prefetch { run, reply } => {
+                return self.own_requests().prefetch(slot, &[run], reply);
+            }
             Borrow::Answer { number, bytes } => loans.answer(number, bytes),
             Borrow::Linked(is_linked) => loans.set_linked(is_linked),
             Borrow::End => loans.end(),
@@ -89,24 +106,9 @@ impl Shard {
         self.poll_origin(slot);
     }
 
-    /// Prefetches runs; the last one's end is that of all.
-    fn prefetch(&mut self, slot: DiskSlot, runs: &[Run], reply: Reply<()>) {
-        let vm = self.cache.facts().tenant_of(slot);
-        let (Some(vm), Some((last, others))) = (vm, runs.split_last()) else {
-            return reply(Ok(()));
-        };
-        let others = others.iter().map(|run| (run, None));
-        for (run, reply) in others.chain([(last, Some(reply))]) {
-            let reply = reply.unwrap_or_else(|| Box::new(|_| {}));
-            let prefetch = self.jobs.wait_for_end(reply);
-            let verb = Verb::Prefetch {
-                offset: run.first.start(),
-                length: Bytes::new(u64::from(run.count) * BLOCK_BYTES),
-            };
-            let (id, disk) = (Asker::Command(prefetch).id(), slot);
-            let request = Request { id, disk, vm, verb };
-            self.cache.request(request, self.now);
-        }
+    pub(super) fn own_requests(&mut self) -> OwnRequests<'_> {
+        let (disks, jobs) = (&self.disks, &mut self.jobs);
+        OwnRequests::of(&mut self.cache, disks, jobs, self.now)
     }
 
     fn request_again(&mut self, requests: Vec<(usize, Incoming)>) {
@@ -165,25 +167,58 @@ impl Shard {
         waiting
     }
 
-    fn read_for_peer(&mut self, disk: DiskId, at: (Offset, Bytes), reply: Reply<Vec<u8>>) {
-        let (offset, length) = at;
-        let slot = match self.disks.serving(disk) {
-            Ok(slot) if self.standbys.is_serving(disk) => slot,
-            _ => return reply(Err(ShardError::Detaching)),
-        };
-        let known = self.disks.get(slot).expect("it is serving");
-        let end = offset.checked_add(length);
-        if end.is_none_or(|end| end.from_start() > known.geometry().size) {
-            return reply(Err(ShardError::Io(IoError::Invalid)));
+    /// What is said about a cache that goes ahead of its disk.
+    fn go_ahead(&mut self, disk: DiskId, what: Ahead) {
+        match what {
+            Ahead::Watch { begins, reply } => {
+                let served = self.served(disk);
+                let failed = |slot| self.cache.facts().failed_flushes(slot);
+                match served.filter(|_| begins) {
+                    Some(slot) => self.standbys.watch(disk, slot, failed(slot)),
+                    None => self.standbys.unwatch(disk),
+                }
+                let is_right = served.is_some() || !begins;
+                reply(is_right.then_some(()).ok_or(ShardError::Detaching));
+            }
+            Ahead::TakeChanges(reply) => {
+                let facts = self.cache.facts();
+                let failed = |slot| facts.failed_flushes(slot);
+                let changes = self.standbys.take_changes(disk, CHANGES_MAX, failed);
+                reply(changes.ok_or(ShardError::NoSuchDisk));
+            }
+            Ahead::Stand { spec, reply } => self.stand(*spec, reply),
+            Ahead::StandDown(reply) => {
+                let Some(slot) = self.disks.others(disk) else {
+                    return reply(Ok(()));
+                };
+                if let Some(loans) = self.standbys.loans(disk) {
+                    loans.end();
+                }
+                self.poll_origin(slot);
+                self.detach(slot, OfDirty::Keep, reply);
+            }
+            Ahead::Stale { run, reply } => self.own_requests().stale(disk, run, reply),
         }
-        let vm = self.cache.facts().tenant_of(slot).expect("it is serving");
-        let read = self.jobs.wait_for_read(reply);
-        let request = Request {
-            id: Asker::Command(read).id(),
-            disk: slot,
-            vm,
-            verb: Verb::Read { offset, length },
+    }
+
+    /// Attaches a disk as the other host's; its clients stand by.
+    fn stand(&mut self, spec: DiskSpec, reply: Reply<Attached>) {
+        if self.disks.has(spec.id) {
+            return reply(Err(ShardError::AlreadyAttached));
+        }
+        let cipher = match spec.cipher() {
+            Ok(cipher) => cipher,
+            Err(error) => return reply(Err(error)),
         };
-        self.cache.request(request, self.now);
+        match self.standbys.others_origin(spec.id) {
+            Some(origin) => self.begin_attach(spec, cipher, origin, reply),
+            None => reply(Err(ShardError::NoSuchDisk)),
+        }
+    }
+
+    /// The slot of a disk whose clients are served here.
+    fn served(&self, disk: DiskId) -> Option<DiskSlot> {
+        let slot = self.disks.serving(disk).ok()?;
+        self.standbys.is_serving(disk).then_some(slot)
     }
 }

@@ -99,6 +99,7 @@ impl Lab {
             tenant: "vm1".to_owned(),
             shared: false,
             key: None,
+            tenure: cache::Tenure::Owner,
         }
     }
 

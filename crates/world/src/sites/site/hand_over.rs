@@ -8,7 +8,7 @@ use crate::sites::link::Frame;
 use crate::sites::shared::Holder;
 use crate::violation::Violation;
 use block_io::IoError;
-use cache::{Command, ControlError, ControlId, ControlOutcome, OfDirty, WriteBack};
+use cache::{Command, ControlError, ControlId, ControlOutcome, OfDirty, Tenure, WriteBack};
 use handoff::{Action, Event, Message, TakeError};
 use units::Duration;
 
@@ -246,6 +246,7 @@ impl Site {
             fingerprint: None,
             owner: disk.owner(),
             write_back: WriteBack::default(),
+            tenure: Tenure::Owner,
         };
         self.life.process.disk_mut(0).attach(None);
         self.command(Action::Take { epoch }, command, at);

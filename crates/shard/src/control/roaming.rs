@@ -1,0 +1,245 @@
+//! What other threads say to a shard about disks that roam.
+
+use super::{Attached, Message, ShardHandle};
+use crate::error::{Reply, ShardError};
+use crate::spec::DiskSpec;
+use crate::standbys::StandbyTell;
+use block_io::IoError;
+use borrowing::Run;
+use cache::{Borrowed, LoanRequest};
+use frontend::Offer;
+use handoff::{IncomingClient, Look};
+use units::{Bytes, DiskId, Offset};
+
+/// What is said about a disk that roams.
+pub(crate) enum Roaming {
+    Enter {
+        offer: Box<Offer>,
+        tell: StandbyTell,
+    },
+    Incoming(IncomingClient),
+    Look(Reply<Look>),
+    Hold {
+        is_return: bool,
+        reply: Reply<()>,
+    },
+    Give(Reply<()>),
+    Serve,
+    Fail,
+    EndOld,
+    Read {
+        offset: Offset,
+        length: Bytes,
+        reply: Reply<Vec<u8>>,
+    },
+    AnswerRead {
+        ticket: u64,
+        result: Result<Vec<u8>, IoError>,
+    },
+    /// Another host, which has the disk now or is about to, asks.
+    Lend {
+        request: LoanRequest,
+        reply: Reply<Borrowed<Vec<u8>>>,
+    },
+    /// What the host that has the disk, or had it before, can lend or says.
+    Borrow(Borrow),
+    Ahead(Ahead),
+}
+
+/// What is said about a cache that goes ahead of its disk.
+pub(crate) enum Ahead {
+    /// The other host, which stands by, begins to copy the disk's cache, or ends.
+    Watch {
+        begins: bool,
+        reply: Reply<()>,
+    },
+    TakeChanges(Reply<Vec<Run>>),
+    /// Attaches the disk as the other host's.
+    Stand {
+        spec: Box<DiskSpec>,
+        reply: Reply<Attached>,
+    },
+    /// Detaches it again.
+    StandDown(Reply<()>),
+    /// The other host has changed these blocks of a disk that is attached so.
+    Stale {
+        run: Run,
+        reply: Reply<()>,
+    },
+}
+
+/// What is said about what a disk borrows of the host that had it before.
+pub(crate) enum Borrow {
+    List(Vec<Run>),
+    Answer { number: u64, bytes: Option<Vec<u8>> },
+    Linked(bool),
+    Pull { run: Run, reply: Reply<()> },
+    Prefetch { run: Run, reply: Reply<()> },
+    End,
+}
+
+impl Roaming {
+    pub(super) fn refuse(self, error: ShardError) {
+        match self {
+            Self::Look(reply) => reply(Err(error)),
+            Self::Read { reply, .. } => reply(Err(error)),
+            Self::Lend { reply, .. } => reply(Err(error)),
+            Self::Ahead(Ahead::TakeChanges(reply)) => reply(Err(error)),
+            Self::Ahead(Ahead::Stand { reply, .. }) => reply(Err(error)),
+            Self::Ahead(
+                Ahead::Watch { reply, .. } | Ahead::StandDown(reply) | Ahead::Stale { reply, .. },
+            )
+            | Self::Hold { reply, .. }
+            | Self::Give(reply)
+            | Self::Borrow(Borrow::Pull { reply, .. } | Borrow::Prefetch { reply, .. }) => {
+                reply(Err(error));
+            }
+            Self::Borrow(_)
+            | Self::Enter { .. }
+            | Self::Incoming(_)
+            | Self::Serve
+            | Self::Fail
+            | Self::EndOld
+            | Self::AnswerRead { .. } => {}
+        }
+    }
+}
+
+impl ShardHandle {
+    /// Clients may come for a disk whether it is attached or another host has it; what they need is told.
+    pub fn roam(&self, disk: DiskId, offer: Offer, tell: StandbyTell) {
+        let offer = Box::new(offer);
+        self.about_roaming(disk, Roaming::Enter { offer, tell });
+    }
+
+    /// Something is seen of the other host's client of a roaming disk.
+    pub fn see_incoming(&self, disk: DiskId, seen: IncomingClient) {
+        self.about_roaming(disk, Roaming::Incoming(seen));
+    }
+
+    /// Says what is seen of a roaming disk's clients here.
+    pub fn look_at_roaming(&self, disk: DiskId, reply: Reply<Look>) {
+        self.about_roaming(disk, Roaming::Look(reply));
+    }
+
+    /// Lets the requests of an attached roaming disk wait, if its guest has stopped; of a return, if it has changed
+    /// nothing. Those that are under way go on.
+    pub fn hold(&self, disk: DiskId, is_return: bool, reply: Reply<()>) {
+        self.about_roaming(disk, Roaming::Hold { is_return, reply });
+    }
+
+    /// Brings everything of a roaming disk to its origin and closes that; its clients stay, and stand by.
+    pub fn give(&self, disk: DiskId, reply: Reply<()>) {
+        self.about_roaming(disk, Roaming::Give(reply));
+    }
+
+    /// Lets the requests of an attached roaming disk pass, also those that wait.
+    pub fn serve_roaming(&self, disk: DiskId) {
+        self.about_roaming(disk, Roaming::Serve);
+    }
+
+    /// Answers what waits for a roaming disk with errors.
+    pub fn fail_parked(&self, disk: DiskId) {
+        self.about_roaming(disk, Roaming::Fail);
+    }
+
+    /// Answers the clients that were served before a roaming disk was given away with errors, for ever.
+    pub fn end_old_clients(&self, disk: DiskId) {
+        self.about_roaming(disk, Roaming::EndOld);
+    }
+
+    /// Reads an attached roaming disk for the client of another host.
+    pub fn read_for_peer(
+        &self,
+        disk: DiskId,
+        offset: Offset,
+        length: Bytes,
+        reply: Reply<Vec<u8>>,
+    ) {
+        let read = Roaming::Read {
+            offset,
+            length,
+            reply,
+        };
+        self.about_roaming(disk, read);
+    }
+
+    /// Answers a read that was told as [`Notice::Read`](handoff::Notice::Read). Nothing, if it waits no more.
+    pub fn answer_read(&self, disk: DiskId, ticket: u64, result: Result<Vec<u8>, IoError>) {
+        self.about_roaming(disk, Roaming::AnswerRead { ticket, result });
+    }
+
+    /// Reads for another host, which has a roaming disk now, what is cached of it here.
+    pub fn lend(&self, disk: DiskId, request: LoanRequest, reply: Reply<Borrowed<Vec<u8>>>) {
+        self.about_roaming(disk, Roaming::Lend { request, reply });
+    }
+
+    /// The host that had an attached roaming disk before has these blocks in its cache.
+    pub fn list_borrowable(&self, disk: DiskId, runs: Vec<Run>) {
+        self.borrow(disk, Borrow::List(runs));
+    }
+
+    /// The host that had the disk before has answered [`StandbyNeeds::Loan`](crate::StandbyNeeds::Loan):
+    /// with the bytes of whole blocks, or that it does not have them.
+    pub fn answer_loan(&self, disk: DiskId, number: u64, bytes: Option<Vec<u8>>) {
+        self.borrow(disk, Borrow::Answer { number, bytes });
+    }
+
+    /// The host that had the disk before can be asked, or cannot.
+    pub fn set_lender_linked(&self, disk: DiskId, is_linked: bool) {
+        self.borrow(disk, Borrow::Linked(is_linked));
+    }
+
+    /// Brings what of a run can be borrowed into the cache, as far as it has room.
+    pub fn pull(&self, disk: DiskId, run: Run, reply: Reply<()>) {
+        self.borrow(disk, Borrow::Pull { run, reply });
+    }
+
+    /// Brings a run into the cache, as far as it has room, from wherever it can be had.
+    pub fn prefetch(&self, disk: DiskId, run: Run, reply: Reply<()>) {
+        self.borrow(disk, Borrow::Prefetch { run, reply });
+    }
+
+    /// The other host stands by for a disk that is served here, and copies its cache from now on, or no more. Fails
+    /// if the disk is not served here.
+    pub fn watch(&self, disk: DiskId, begins: bool, reply: Reply<()>) {
+        self.about_roaming(disk, Roaming::Ahead(Ahead::Watch { begins, reply }));
+    }
+
+    /// What guests have changed of a disk since the last time, if it was watched from before that on: some of it,
+    /// until it is empty. Fails once that is not known; what was copied does not count then.
+    pub fn take_changes(&self, disk: DiskId, reply: Reply<Vec<Run>>) {
+        self.about_roaming(disk, Roaming::Ahead(Ahead::TakeChanges(reply)));
+    }
+
+    /// Attaches a roaming disk of this size which another host has: its cache can be copied from there
+    /// ([`ShardHandle::list_borrowable`], [`ShardHandle::pull`]). Its clients stand by as ever.
+    pub fn stand(&self, spec: DiskSpec, reply: Reply<Attached>) {
+        let spec = Box::new(spec);
+        self.about_roaming(spec.id, Roaming::Ahead(Ahead::Stand { spec, reply }));
+    }
+
+    /// Detaches a disk that is attached so. What has come counts if the disk is attached as the successor's next.
+    pub fn stand_down(&self, disk: DiskId, reply: Reply<()>) {
+        self.about_roaming(disk, Roaming::Ahead(Ahead::StandDown(reply)));
+    }
+
+    /// The other host has changed these blocks of a disk that is attached so: copies of them are discarded, also
+    /// those that are on their way.
+    pub fn stale(&self, disk: DiskId, run: Run, reply: Reply<()>) {
+        self.about_roaming(disk, Roaming::Ahead(Ahead::Stale { run, reply }));
+    }
+
+    /// Nothing is borrowed any more.
+    pub fn end_borrowing(&self, disk: DiskId) {
+        self.borrow(disk, Borrow::End);
+    }
+
+    fn borrow(&self, disk: DiskId, what: Borrow) {
+        self.about_roaming(disk, Roaming::Borrow(what));
+    }
+
+    fn about_roaming(&self, disk: DiskId, what: Roaming) {
+        self.send(Message::Roaming { disk, what });
+    }
+}
