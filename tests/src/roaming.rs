@@ -30,7 +30,7 @@ pub struct RoamingSettings {
     pub certified: [&'static str; 2],
     /// Whether the hosts know of each other. Otherwise they share an NBD server, each as if alone.
     pub roams: bool,
-    /// What comes of the cache when the disk moves: `on-demand`, `hotlist` or `none`.
+    /// What comes of the cache when the disk moves, if it roams: `live`, `on-demand`, `hotlist` or `none`.
     pub strategy: &'static str,
     /// Size of the flash files.
     pub flash_mib: u64,
@@ -44,7 +44,7 @@ impl Default for RoamingSettings {
             write_policy: "back",
             certified: RoamingPair::NAMES,
             roams: true,
-            strategy: "on-demand",
+            strategy: "live",
             flash_mib: 128,
             vhost_user: false,
         }
@@ -100,16 +100,15 @@ impl RoamingPair {
         } else {
             Some(Origin::start(lab, &image, OriginSettings::default())?)
         };
+        let moves = format!("migration = {{ strategy = '{}' }}", settings.strategy);
         let mut disk = match &origin {
-            None => DiskSettings::on_file(Self::DISK, image.path()).key("roams = true"),
+            None => DiskSettings::on_file(Self::DISK, image.path())
+                .key("roams = true")
+                .key(&moves),
             Some(origin) => DiskSettings::on_nbd(Self::DISK, &origin.uri()),
         }
         .key(&format!("id = '{}'", Self::ID))
-        .key(&format!("write_policy = '{}'", settings.write_policy))
-        .key(&format!(
-            "migration = {{ strategy = '{}' }}",
-            settings.strategy
-        ));
+        .key(&format!("write_policy = '{}'", settings.write_policy));
         if settings.write_policy == "back" {
             // Nothing goes to the origin before somebody asks for it.
             disk = disk.key(

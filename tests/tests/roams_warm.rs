@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use e2e::{Expected, RoamingPair, RoamingSettings, scenario, wait_until};
 
 const BLOCK: u64 = 4096;
 const COME: &str = "the disk's cache has come";
+const AHEAD: &str = "the disk's cache is copied ahead";
+const LIMIT: Duration = Duration::from_secs(10);
 
 fn comes(write_policy: &'static str, strategy: &'static str) {
     scenario(RoamingPair::TOOLS, |lab| {
@@ -31,8 +33,7 @@ fn comes(write_policy: &'static str, strategy: &'static str) {
         pair.wait_until_owned_by(1)?;
         let is_warm = strategy != "none";
         if is_warm {
-            let limit = Duration::from_secs(10);
-            wait_until(COME, limit, || Ok(pair.log(1)?.contains(COME)))?;
+            wait_until(COME, LIMIT, || Ok(pair.log(1)?.contains(COME)))?;
         }
         destination.flush()?;
         pair.flush_and_compare(&expected)?;
@@ -69,4 +70,56 @@ fn a_disk_whose_blocks_are_only_listed_is_warmed_by_the_origin() {
 #[test]
 fn a_disk_of_which_nothing_is_lent_comes_cold() {
     comes("through", "none");
+}
+
+/// How many blocks were cached of the disk when a host attached it last.
+fn warm_blocks(pair: &RoamingPair, at: usize) -> anyhow::Result<u64> {
+    let log = pair.log(at)?;
+    let attached = log.lines().rfind(|line| line.contains("disk attached"));
+    let said = attached.and_then(|line| line.split_once("warm_blocks="));
+    let (_, said) = said.with_context(|| log.clone())?;
+    let number: String = said.chars().take_while(char::is_ascii_digit).collect();
+    Ok(number.parse()?)
+}
+
+/// What is copied ahead is there when the disk comes, and is what the source has written last.
+fn is_copied_ahead(write_policy: &'static str) {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let settings = RoamingSettings {
+            write_policy,
+            ..RoamingSettings::default()
+        };
+        let mut pair = RoamingPair::start(lab, settings)?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut source = pair.client(0)?;
+        expected.write(&mut source, (0..400).step_by(3), 1)?;
+        expected.check("the source", &mut source)?;
+        expected.check("the source", &mut source)?;
+        let mut destination = pair.client(1)?;
+        wait_until(AHEAD, LIMIT, || Ok(pair.log(1)?.contains(AHEAD)))?;
+        // Copies of these are stale.
+        expected.write(&mut source, (0..400).step_by(5), 2)?;
+        source.flush()?;
+        expected.check("the standby", &mut destination)?;
+        source.close()?;
+        expected.write(&mut destination, (7..8).step_by(1), 3)?;
+        pair.wait_until_owned_by(1)?;
+        let warm = warm_blocks(&pair, 1)?;
+        ensure!(warm >= 250, "{warm} blocks were there");
+        expected.check("the destination", &mut destination)?;
+        destination.flush()?;
+        pair.flush_and_compare(&expected)?;
+        destination.close()?;
+        pair.stop_both()
+    });
+}
+
+#[test]
+fn a_disk_that_is_written_through_is_copied_ahead() {
+    is_copied_ahead("through");
+}
+
+#[test]
+fn a_disk_with_unwritten_data_is_copied_ahead() {
+    is_copied_ahead("back");
 }

@@ -12,8 +12,10 @@ pub enum Strategy {
     /// The addresses, newest first: the blocks are read from the origin.
     Hotlist,
     /// What a read needs comes from that host at once, and everything else behind it, newest first.
-    #[default]
     OnDemand,
+    /// Blocks come from when a VM is there, while it runs at the other host, and what is left as under `on-demand`.
+    #[default]
+    Live,
 }
 
 impl Strategy {
@@ -24,7 +26,12 @@ impl Strategy {
 
     /// Whether blocks are read there.
     pub const fn borrows(self) -> bool {
-        matches!(self, Self::OnDemand)
+        matches!(self, Self::OnDemand | Self::Live)
+    }
+
+    /// Whether they are copied before the disk comes.
+    pub const fn goes_ahead(self) -> bool {
+        matches!(self, Self::Live)
     }
 }
 

@@ -10,6 +10,8 @@ use super::settings;
 use super::shards::Shards;
 use api::problem::ProblemKind;
 use api::types::Problem;
+use at_rest::DataKey;
+use cache::{OwnerRecord, Tenure};
 use configuration::{Auto, DiskConfig, Name, OriginPlace, WritePolicy, dirty_max};
 use origin::{ImageFormat, Keeping, Opened, OriginSpec};
 use shard::{DiskSpec, Holder, LockWatch, Owner, OwnerError, OwnerFile, ShardError};
@@ -65,6 +67,7 @@ struct Taking {
     holder: Holder,
     /// What its clients were told.
     size: Bytes,
+    tenure: Tenure,
     /// The record names another host, or a later period.
     is_others: Arc<AtomicBool>,
 }
@@ -122,17 +125,55 @@ impl Opener {
         self.open_as(entry, policy, None).await
     }
 
+    /// Lets the cache of a disk that roams, of this size, go ahead of it while another host has it.
+    pub(super) async fn stand_by(&self, entry: &Entry, size: Bytes) -> Result<(), Problem> {
+        keys::may_fetch(&entry.config, entry.source)?;
+        let key = self.key_of(entry).await?;
+        let folders = self.remembered.dir().folders();
+        let origin = settings::origin(&entry.config.origin);
+        // Nothing is written there while the disk is another host's.
+        let owner = OwnerFile::new(entry.id, &origin, &folders, &entry.cache.to_string());
+        let spec = DiskSpec {
+            policy: WritePolicy::Through.into(),
+            size: Some(size),
+            // What is cached from when the disk was here last does not count.
+            owned_by: Some(OwnerRecord {
+                epoch: 0,
+                cache: 0,
+                open: false,
+            }),
+            tenure: Tenure::Standby,
+            ..settings::disk(&entry.config, owner, None, key, Bytes::ZERO)
+        };
+        let shard = self.shards.of(entry)?;
+        let standing = shard.ask(|handle, reply| handle.stand(spec, reply));
+        standing
+            .await
+            .map(drop)
+            .map_err(|error| refused(&entry.config.name, &error, None))
+    }
+
+    async fn key_of(&self, entry: &Entry) -> Result<Option<Arc<DataKey>>, Problem> {
+        let (id, keys_dir) = (entry.id, self.remembered.dir().folders().state.clone());
+        let encryption = entry.config.encryption.clone();
+        let fetching =
+            tokio::task::spawn_blocking(move || keys::data_key(&encryption, id, &keys_dir));
+        fetching.await.map_err(|error| failed(chain(&error)))?
+    }
+
     /// Takes a disk that roams for this host. `None`: the record names another one.
     pub(super) async fn take_roaming(
         &self,
         entry: &Entry,
         policy: WritePolicy,
         holder: Holder,
+        tenure: Tenure,
         size: Bytes,
     ) -> Result<Option<Phase>, Problem> {
         let taking = Taking {
             holder,
             size,
+            tenure,
             is_others: Arc::default(),
         };
         match self.open_as(entry, policy, Some(taking.clone())).await {
@@ -170,11 +211,10 @@ impl Opener {
         taking: Option<Taking>,
     ) -> Result<Phase, Unattached> {
         let dirty_max = self.room_for_dirty(entry, &entry.config)?;
-        let (id, keys_dir) = (entry.id, self.remembered.dir().folders().state.clone());
-        let encryption = entry.config.encryption.clone();
-        let fetching =
-            tokio::task::spawn_blocking(move || keys::data_key(&encryption, id, &keys_dir));
-        let key = fetching.await.map_err(|error| failed(chain(&error)))??;
+        let key = self.key_of(entry).await?;
+        let tenure = taking
+            .as_ref()
+            .map_or(Tenure::Owner, |taking| taking.tenure);
         let size = taking.as_ref().map(|taking| taking.size);
         let (opened, found, owner) = self.open_origin(entry, taking).await?;
         let name = &entry.config.name;
@@ -188,6 +228,7 @@ impl Opener {
         let spec = DiskSpec {
             policy: policy.into(),
             size: size.or(entry.config.size.map(|size| size.0)),
+            tenure,
             ..settings::disk(&entry.config, owner, found.as_ref(), key, dirty_max)
         };
         let attached = self

@@ -115,9 +115,16 @@ fn moved(lab: &Lab, strategy: &'static str, seconds: u64, set_mib: u64) -> anyho
     for _ in 0..3 {
         show("before", &second(&mut pair, 0, &mut source, &mut dice)?);
     }
+    let mut guest = pair.client(1)?;
+    if strategy == "live" {
+        let began = Instant::now();
+        while !pair.log(1)?.contains("cache is copied ahead") {
+            show("ahead", &second(&mut pair, 0, &mut source, &mut dice)?);
+        }
+        println!("  copied ahead within {} ms", began.elapsed().as_millis());
+    }
     source.flush()?;
     source.close()?;
-    let mut guest = pair.client(1)?;
     let moving = Instant::now();
     guest.write(0, &vec![1; 4096])?;
     println!("  its first write took {} ms", moving.elapsed().as_millis());
@@ -143,7 +150,7 @@ fn main() -> anyhow::Result<()> {
     };
     let (seconds, set_mib) = (number(0, SECONDS)?, number(1, WORKING_SET_MIB)?);
     println!("a working set of {set_mib} MiB, {seconds} s after the move");
-    for strategy in ["none", "hotlist", "on-demand"] {
+    for strategy in ["none", "hotlist", "on-demand", "live"] {
         scenario(RoamingPair::TOOLS, |lab| {
             moved(lab, strategy, seconds, set_mib)
         });

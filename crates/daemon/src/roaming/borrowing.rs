@@ -13,13 +13,12 @@ use borrowing::Run;
 use configuration::Strategy;
 use link_protocol::{Frame, Message, decode_runs};
 use shard::ShardError;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-use units::BlockIndex;
+use units::{BlockIndex, Bytes};
 
 /// Most blocks that are pulled at a time: half a megabyte, 4 ms of a gigabit.
 const WINDOW_BLOCKS_MAX: u32 = 128;
@@ -29,20 +28,12 @@ const PIECE_BLOCKS_MAX: u32 = 32;
 /// The contents of a segment, and how many segments there are. None: they are not to be had.
 pub(super) type Contents = Option<(u32, Vec<Run>)>;
 
-/// Who waits for an answer.
-enum Waiting {
-    /// A read, by the number that the shard gave it.
-    Loan(u64),
-    Contents(oneshot::Sender<Contents>),
-}
-
 /// What is borrowed of a disk that is here.
 pub(super) struct Borrowing {
     /// Which the disk came with.
     epoch: u64,
     steps: Arc<Steps>,
     tell: UnboundedSender<Happens>,
-    asked: BTreeMap<u64, Waiting>,
     /// What pulls, while there is a session.
     pulling: Option<AbortHandle>,
 }
@@ -60,7 +51,6 @@ impl Borrowing {
             epoch,
             steps,
             tell,
-            asked: BTreeMap::new(),
             pulling: None,
         };
         if !borrowing.strategy().borrows() {
@@ -78,11 +68,8 @@ impl Borrowing {
     }
 
     fn pull(&mut self) {
-        let pull = Pull {
-            borrows: self.strategy().borrows(),
-            steps: Arc::clone(&self.steps),
-            tell: self.tell.clone(),
-        };
+        let borrows = self.strategy().borrows();
+        let pull = Pull::new(borrows, Arc::clone(&self.steps), self.tell.clone());
         self.pulling = Some(tokio::spawn(pull.run()).abort_handle());
     }
 
@@ -92,70 +79,15 @@ impl Borrowing {
         }
     }
 
-    /// A read asks for blocks: the question, under a number that no other has.
-    pub(super) fn ask_blocks(&mut self, number: u64, loan: u64, run: Run) -> Frame {
-        self.asked.insert(number, Waiting::Loan(loan));
-        let ask = Message::AskBlocks {
-            disk: self.steps.entry.id.to_u128(),
-            epoch: self.epoch,
-            first: run.first.get(),
-            count: run.count,
-        };
-        Frame::numbered(number, ask)
-    }
-
-    /// The contents of a segment are asked for.
-    pub(super) fn ask_contents(
-        &mut self,
-        number: u64,
-        at: u32,
-        answer: oneshot::Sender<Contents>,
-    ) -> Frame {
-        self.asked.insert(number, Waiting::Contents(answer));
-        let ask = Message::AskContents {
-            disk: self.steps.entry.id.to_u128(),
-            epoch: self.epoch,
-            at,
-        };
-        Frame::numbered(number, ask)
-    }
-
-    /// The other host has answered. The frame comes back if nothing of this was asked under its number.
-    pub(super) fn answered(&mut self, frame: Frame) -> Option<Frame> {
-        match self.asked.remove(&frame.number) {
-            None => return Some(frame),
-            Some(Waiting::Loan(loan)) => {
-                let bytes = matches!(frame.message, Message::Bytes).then_some(frame.data);
-                let id = self.steps.entry.id;
-                self.steps.handle.answer_loan(id, loan, bytes);
-            }
-            Some(Waiting::Contents(answer)) => {
-                // Who pulls may have ended.
-                let _ = answer.send(self.contents(&frame));
-            }
-        }
-        None
-    }
-
-    fn contents(&self, frame: &Frame) -> Contents {
-        let Message::Contents { segments } = frame.message else {
-            return None;
-        };
-        let blocks = self.steps.size.get() / units::BLOCK_BYTES;
-        let runs = decode_runs(&frame.data)?.into_iter();
-        let runs = runs.filter(|(first, count)| first + u64::from(*count) <= blocks);
-        let runs = runs.map(|(first, count)| Run {
-            first: BlockIndex::new(first),
-            count,
-        });
-        Some((segments, runs.collect()))
+    /// Which epoch the disk came with.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// A session with the other host has begun, or has ended.
     pub(super) fn linked(&mut self, is_linked: bool) {
         // It is stopped first: it would take what is dropped for a refusal.
         self.stop_pulling();
-        self.asked.clear();
         let id = self.steps.entry.id;
         self.steps.handle.set_lender_linked(id, is_linked);
         if is_linked {
@@ -171,8 +103,23 @@ enum Pass {
     Pull,
 }
 
+/// The contents of a segment of a disk of this size, as a frame has them.
+pub(super) fn contents_of(frame: &Frame, size: Bytes) -> Contents {
+    let Message::Contents { segments } = frame.message else {
+        return None;
+    };
+    let blocks = size.get() / units::BLOCK_BYTES;
+    let runs = decode_runs(&frame.data)?.into_iter();
+    let runs = runs.filter(|(first, count)| first + u64::from(*count) <= blocks);
+    let runs = runs.map(|(first, count)| Run {
+        first: BlockIndex::new(first),
+        count,
+    });
+    Some((segments, runs.collect()))
+}
+
 /// Lists and pulls what the other host has.
-struct Pull {
+pub(super) struct Pull {
     /// Whether blocks are read at the other host.
     borrows: bool,
     steps: Arc<Steps>,
@@ -180,14 +127,28 @@ struct Pull {
 }
 
 impl Pull {
+    /// `borrows`: blocks are read at the other host.
+    pub(super) fn new(borrows: bool, steps: Arc<Steps>, tell: UnboundedSender<Happens>) -> Self {
+        Self {
+            borrows,
+            steps,
+            tell,
+        }
+    }
+
+    /// Lists and pulls all of it. How many blocks there are; none if the other host does not lend them any more.
+    pub(super) async fn round(&self) -> Option<u64> {
+        if self.borrows {
+            self.pass(Pass::List).await?;
+        }
+        self.pass(Pass::Pull).await
+    }
+
     async fn run(self) {
         let (id, disk) = (self.steps.entry.id, &self.steps.entry.config.name);
         let began = Instant::now();
         let from = self.steps.peering.there();
-        let mut came = None;
-        if !self.borrows || self.pass(Pass::List).await.is_some() {
-            came = self.pass(Pass::Pull).await;
-        }
+        let came = self.round().await;
         // Without an answer, too: what is listed would be asked for in vain.
         self.steps.handle.end_borrowing(id);
         let _ = self.tell.send(Happens::Pulled);

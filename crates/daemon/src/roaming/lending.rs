@@ -1,16 +1,17 @@
-//! What is cached here of a disk that was given away, read for the host that has it now.
+//! What is cached here of a disk that was given away, or is about to be, read for the other host.
 
 use crate::peering::Peering;
 use block_io::PAGE_BYTES;
 use cache::{Borrowed, LoanRequest};
 use flash_format::SegmentIndex;
 use link_protocol::{DATA_MAX, Frame, Message, NotServed, encode_runs};
-use shard::ShardHandle;
+use shard::{Reply, ShardHandle};
 use std::sync::Arc;
 use tokio::sync::{Mutex, oneshot};
 use units::{BlockIndex, DiskId};
 
-/// A disk that was given away with this epoch of its new owner.
+/// A disk that was given away with this epoch of its new owner; or one that is here with it, of which the cache is
+/// copied ahead.
 #[derive(Clone)]
 pub(super) struct Lending {
     epoch: u64,
@@ -42,6 +43,28 @@ impl Lending {
         });
     }
 
+    /// Notes from now on what guests of a disk change that is here, for the host that copies its cache.
+    pub(super) fn watch(self, peering: Peering, number: u64) {
+        tokio::spawn(async move {
+            let watched = ask(|reply| self.shard.watch(self.disk, true, reply)).await;
+            let message = match watched {
+                Some(()) => Message::Watched { epoch: self.epoch },
+                None => not_served().0,
+            };
+            let _ = peering.say(Frame::numbered(number, message)).await;
+        });
+    }
+
+    /// The host that copies the cache has gone.
+    pub(super) fn unwatch(self) {
+        self.shard.watch(self.disk, false, Box::new(|_| {}));
+    }
+
+    /// With which epoch it is lent.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// The answer to what the host that has the disk now asks, in a session of this epoch.
     async fn answer(self, number: u64, asked: Message) -> Frame {
         let answer = match asked {
@@ -54,6 +77,7 @@ impl Lending {
                 count,
                 ..
             } if epoch == self.epoch => self.blocks(first, count).await,
+            Message::AskStale { epoch, .. } if epoch == self.epoch => self.stale().await,
             _ => None,
         };
         let (message, data) = answer.unwrap_or_else(not_served);
@@ -99,14 +123,27 @@ impl Lending {
         }
     }
 
-    async fn lend(&self, request: LoanRequest) -> Option<Borrowed<Vec<u8>>> {
-        let (sender, answer) = oneshot::channel();
-        let reply = Box::new(move |result| {
-            let _ = sender.send(result);
-        });
-        self.shard.lend(self.disk, request, reply);
-        answer.await.ok()?.ok()
+    async fn stale(&self) -> Option<(Message, Vec<u8>)> {
+        let changed = ask(|reply| self.shard.take_changes(self.disk, reply)).await?;
+        let runs: Vec<_> = changed
+            .iter()
+            .map(|run| (run.first.get(), run.count))
+            .collect();
+        Some((Message::Stale, encode_runs(&runs)))
     }
+
+    async fn lend(&self, request: LoanRequest) -> Option<Borrowed<Vec<u8>>> {
+        ask(|reply| self.shard.lend(self.disk, request, reply)).await
+    }
+}
+
+/// Asks a shard. None: it refuses, or has stopped.
+async fn ask<T: Send + 'static>(send: impl FnOnce(Reply<T>)) -> Option<T> {
+    let (sender, answer) = oneshot::channel();
+    send(Box::new(move |result| {
+        let _ = sender.send(result);
+    }));
+    answer.await.ok()?.ok()
 }
 
 fn not_served() -> (Message, Vec<u8>) {

@@ -1,11 +1,14 @@
-//! What a roaming disk borrows since it came here, and lends since it was given away.
+//! What a roaming disk borrows while it is about to come and since it has, and what it lends while it is about to go and
+//! since it was given away.
 //!
 //! Invariant: a disk borrows only in the epoch that it was granted while this host claimed it, and from when it is taken:
 //! what was changed here since then is known to be changed. A grant that is repeated begins nothing.
 
 use super::Happens;
-use super::borrowing::{Borrowing, Contents};
+use super::borrowing::{Borrowing, Contents, contents_of};
 use super::lending::Lending;
+use super::questions::{Questions, Waiting};
+use super::standing::Standing;
 use super::steps::Steps;
 use crate::peering::Peering;
 use borrowing::Ask;
@@ -14,12 +17,20 @@ use link_protocol::{Frame, Message};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
+use units::DiskId;
 
 /// What one disk borrows and lends.
 #[derive(Default)]
 pub(super) struct Loans {
     borrowing: Option<Borrowing>,
     lending: Option<Lending>,
+    /// What copies its cache ahead.
+    standing: Option<Standing>,
+    /// The epoch of the host that it is copied from, once the disk is attached for it.
+    stands_in: Option<u64>,
+    /// The other host copies the cache of the disk, which is here.
+    watched: Option<Lending>,
+    questions: Questions,
     /// The epoch that was granted, and is not taken yet.
     granted: Option<u64>,
     /// The epoch that is being taken.
@@ -42,7 +53,7 @@ impl Loans {
             Action::Close => self.borrowing = None,
             Action::Record { epoch } => self.given = Some(*epoch),
             Action::Take { epoch } => {
-                self.lending = None;
+                (self.lending, self.watched) = (None, None);
                 self.taking = Some(*epoch);
             }
             _ => {}
@@ -79,9 +90,45 @@ impl Loans {
 
     /// A session with the other host has begun, or has ended.
     pub(super) fn linked(&mut self, is_linked: bool) {
+        // What was copied in a session counts only in that one.
+        self.stand_down();
+        if let Some(watched) = self.watched.take() {
+            watched.unwatch();
+        }
         if let Some(borrowing) = &mut self.borrowing {
             borrowing.linked(is_linked);
         }
+        // Who pulls was stopped before: it would take this for a refusal.
+        self.questions.end();
+    }
+
+    /// Lets the cache of the disk be copied ahead, or no more.
+    pub(super) fn stand(
+        &mut self,
+        stands: bool,
+        steps: &Arc<Steps>,
+        tell: &UnboundedSender<Happens>,
+    ) {
+        if !stands {
+            self.stand_down();
+        } else if self.standing.is_none() {
+            self.standing = Some(Standing::begin(Arc::clone(steps), tell.clone()));
+        }
+    }
+
+    fn stand_down(&mut self) {
+        (self.standing, self.stands_in) = (None, None);
+    }
+
+    /// The disk is attached for the other host, which has it in this epoch.
+    pub(super) fn stands(&mut self, epoch: u64) {
+        self.stands_in = self.standing.as_ref().map(|_| epoch);
+    }
+
+    /// The disk comes: what has copied its cache ahead is to finish.
+    pub(super) fn take_standing(&mut self) -> Option<Standing> {
+        self.stands_in = None;
+        self.standing.take()
     }
 
     /// Everything that could be borrowed was pulled.
@@ -89,33 +136,82 @@ impl Loans {
         self.borrowing = None;
     }
 
-    /// A read of the disk, which is here, asks for blocks. The question, under this number, if the disk borrows.
-    pub(super) fn ask_blocks(&mut self, number: u64, ask: Ask) -> Option<Frame> {
-        let borrowing = self.borrowing.as_mut()?;
-        Some(borrowing.ask_blocks(number, ask.number, ask.run))
+    /// The epoch that questions to the other host name.
+    fn epoch(&self) -> Option<u64> {
+        let here = self.borrowing.as_ref().map(Borrowing::epoch);
+        here.or(self.stands_in)
+    }
+
+    /// A read of the disk asks for blocks. The question, under this number, if the disk borrows.
+    pub(super) fn ask_blocks(&mut self, disk: DiskId, number: u64, ask: Ask) -> Option<Frame> {
+        let question = Message::AskBlocks {
+            disk: disk.to_u128(),
+            epoch: self.epoch()?,
+            first: ask.run.first.get(),
+            count: ask.run.count,
+        };
+        self.questions.asked(number, Waiting::Loan(ask.number));
+        Some(Frame::numbered(number, question))
     }
 
     /// The same for the contents of a segment.
     pub(super) fn ask_contents(
         &mut self,
+        disk: DiskId,
         number: u64,
         at: u32,
         answer: oneshot::Sender<Contents>,
     ) -> Option<Frame> {
-        let borrowing = self.borrowing.as_mut()?;
-        Some(borrowing.ask_contents(number, at, answer))
+        let question = Message::AskContents {
+            disk: disk.to_u128(),
+            epoch: self.epoch()?,
+            at,
+        };
+        self.questions.asked(number, Waiting::Contents(answer));
+        Some(Frame::numbered(number, question))
+    }
+
+    /// The same for who copies its cache ahead.
+    pub(super) fn ask(
+        &mut self,
+        number: u64,
+        question: Message,
+        answer: oneshot::Sender<Frame>,
+    ) -> Frame {
+        self.questions.asked(number, Waiting::Answer(answer));
+        Frame::numbered(number, question)
     }
 
     /// The other host has said something. The frame comes back if it answers none of these questions.
-    pub(super) fn answered(&mut self, frame: Frame) -> Option<Frame> {
-        match &mut self.borrowing {
-            Some(borrowing) => borrowing.answered(frame),
-            None => Some(frame),
+    pub(super) fn answered(&mut self, frame: Frame, steps: &Steps) -> Option<Frame> {
+        match self.questions.answered(frame.number) {
+            None => return Some(frame),
+            Some(Waiting::Loan(loan)) => {
+                let bytes = matches!(frame.message, Message::Bytes).then_some(frame.data);
+                steps.handle.answer_loan(steps.entry.id, loan, bytes);
+            }
+            // Who asked may have ended.
+            Some(Waiting::Contents(answer)) => {
+                let _ = answer.send(contents_of(&frame, steps.size));
+            }
+            Some(Waiting::Answer(answer)) => {
+                let _ = answer.send(frame);
+            }
         }
+        None
     }
 
-    /// Answers what the host that has the disk now asks.
-    pub(super) fn lend(&self, peering: Peering, number: u64, asked: Message) {
-        Lending::say(self.lending.clone(), peering, number, asked);
+    /// The other host begins to copy the cache of a disk that is served here in this epoch.
+    pub(super) fn watch(&mut self, epoch: u64, number: u64, steps: &Steps) {
+        let lending = Lending::new(steps.entry.id, epoch, steps.handle.clone());
+        self.watched = Some(lending.clone());
+        lending.watch(steps.peering.clone(), number);
+    }
+
+    /// Answers what the other host asks, of this epoch.
+    pub(super) fn lend(&self, peering: Peering, number: u64, epoch: u64, asked: Message) {
+        let mut lent = [&self.lending, &self.watched].into_iter().flatten();
+        let lending = lent.find(|lending| lending.epoch() == epoch);
+        Lending::say(lending.cloned(), peering, number, asked);
     }
 }

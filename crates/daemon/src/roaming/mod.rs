@@ -9,10 +9,13 @@
 
 mod borrowing;
 mod draining;
+mod entering;
 mod lending;
 mod loans;
 mod proxied_reads;
+mod questions;
 mod register;
+mod standing;
 mod steps;
 mod task;
 mod under_way;
@@ -26,13 +29,13 @@ use super::registry::Entry;
 use super::roaming_answers::{RoamingAnswers, RoamingPlace};
 use api::types::Problem;
 use configuration::{Address, Config, LinkConfig, Switch, disk_id};
+use entering::Entered;
 use link::{Event, Identity, IdentityError, Link, Peer, Times};
 use link_protocol::{Frame, Message, NotServed};
 use shard::StandbyNeeds;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use task::Entered;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use units::DiskId;
@@ -50,6 +53,15 @@ enum Happens {
     },
     /// Everything that could be borrowed was pulled.
     Pulled,
+    /// Who copies its cache ahead has a question for the other host.
+    Asks {
+        question: Message,
+        answer: oneshot::Sender<Frame>,
+    },
+    /// Its cache is copied ahead; the other host has the disk in this epoch.
+    Stands {
+        epoch: u64,
+    },
     Linked,
     Lost,
     Said(Frame),
@@ -164,7 +176,7 @@ impl Roaming {
             // Only disks of the configuration roam, and each is there once.
             return;
         };
-        task::run(control, entry, self.peering, entered).await;
+        entering::run(control, entry, self.peering, entered).await;
     }
 
     /// Passes what happens on the link to the disks that it concerns, until the link ends.

@@ -2,15 +2,18 @@
 
 use super::Error;
 use super::register::Register;
+use super::standing::Standing;
 use crate::control::Control;
 use crate::peering::Peering;
 use crate::registry::{Entry, Phase};
 use api::types::Problem;
 use block_io::OriginGeometry;
+use cache::Tenure;
 use configuration::WritePolicy;
 use handoff::{Action, Event, TakeError};
 use origin::Opened;
 use shard::{Reply, ShardHandle};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -30,12 +33,35 @@ pub(super) struct Steps {
     pub(super) register: Register,
     pub(super) size: Bytes,
     /// What keeps the origin locked while its record is written.
-    pub(super) locked: Mutex<Option<Opened>>,
+    locked: Mutex<Option<Opened>>,
     /// The last failure that was logged: it is not said again until something has gone well.
-    pub(super) failure: Mutex<Option<String>>,
+    failure: Mutex<Option<String>>,
+    /// With which epoch the disk comes of which the cache was copied ahead.
+    copied: AtomicU64,
 }
 
 impl Steps {
+    /// For a disk of this size, with the shard that serves it and the peer.
+    pub(super) fn new(
+        control: Arc<Control>,
+        entry: Entry,
+        (handle, peering): (ShardHandle, Peering),
+        register: Register,
+        size: Bytes,
+    ) -> Self {
+        Self {
+            control,
+            entry,
+            handle,
+            peering,
+            register,
+            size,
+            locked: Mutex::new(None),
+            failure: Mutex::new(None),
+            copied: AtomicU64::new(0),
+        }
+    }
+
     /// Lets the clients' requests wait, and brings what is dirty to the origin.
     pub(super) async fn settle(self: Arc<Self>, is_return: bool) -> Event {
         let id = self.entry.id;
@@ -59,11 +85,16 @@ impl Steps {
         self.ask(|shard, reply| shard.destage(id, reply)).await
     }
 
-    /// Carries a step out that [`Ownership`](handoff::Ownership) asks for.
+    /// Carries a step out that [`Ownership`](handoff::Ownership) asks for; `standing` has copied the cache of a disk that
+    /// is taken.
     ///
     /// # Panics
     /// At an action that is no step.
-    pub(super) async fn carry_out(self: Arc<Self>, action: Action) -> Event {
+    pub(super) async fn carry_out(
+        self: Arc<Self>,
+        action: Action,
+        standing: Option<Standing>,
+    ) -> Event {
         match action {
             Action::Close => self.close().await,
             Action::Decide(decision) => {
@@ -78,7 +109,14 @@ impl Steps {
                 tracing::info!(%disk, to, "the disk is given away");
                 Event::Unlocked
             }
-            Action::Take { epoch } => Event::Taken(self.take(epoch).await),
+            Action::Take { epoch } => {
+                if let Some(standing) = standing
+                    && standing.finish(epoch).await
+                {
+                    self.copied.store(epoch, Ordering::Relaxed);
+                }
+                Event::Taken(self.take(epoch).await)
+            }
             Action::Send(_)
             | Action::Settle
             | Action::Serve
@@ -117,7 +155,12 @@ impl Steps {
         let entry = now.as_ref().unwrap_or(&self.entry);
         let policy = entry.config.write_policy;
         let opener = self.control.opener();
-        let taking = opener.take_roaming(entry, policy, holder, self.size);
+        let tenure = if self.copied.load(Ordering::Relaxed) == epoch {
+            Tenure::Successor
+        } else {
+            Tenure::Owner
+        };
+        let taking = opener.take_roaming(entry, policy, holder, tenure, self.size);
         match taking.await {
             Ok(Some(phase)) => {
                 self.control.registry().set_phase(&self.entry, phase);

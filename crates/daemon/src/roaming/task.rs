@@ -4,25 +4,21 @@
 use super::draining::Draining;
 use super::loans::Loans;
 use super::proxied_reads::{Ended, ProxiedReads};
-use super::register::Register;
 use super::steps::{RETRY_PAUSE, Steps};
 use super::under_way::UnderWay;
 use super::wording::{heard, refusal, worded};
 use super::{Happens, Told};
-use crate::control::Control;
 use crate::hand_overs::Seen;
-use crate::peering::Peering;
 use crate::problems::on_its_way;
-use crate::registry::Entry;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use block_io::IoError;
 use borrowing::Ask;
 use handoff::{Action, Event, IncomingClient, Look, Message, Notice, Ownership, Refusal, Role};
 use link_protocol::{Frame, Message as Said, NotServed};
-use shard::{Offer, StandbyNeeds};
+use shard::StandbyNeeds;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
@@ -33,7 +29,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// After how long a claim that was refused is made again.
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
-struct Roamer {
+/// The session with the other host.
+#[derive(Default)]
+struct Session {
+    stands: bool,
+    /// How many have begun or ended.
+    number: u64,
+}
+
+impl Session {
+    fn changes(&mut self, stands: bool) {
+        self.stands = stands;
+        self.number += 1;
+    }
+}
+
+/// A disk that roams, and what it needs of others.
+pub(super) struct Roamer {
     steps: Arc<Steps>,
     ownership: Ownership,
     reads: ProxiedReads,
@@ -49,102 +61,45 @@ struct Roamer {
     has_client: bool,
     under_way: UnderWay,
     tell: UnboundedSender<Happens>,
-    /// How many sessions have begun or ended.
-    session: u64,
+    session: Session,
     /// Why the peer refused the last claim.
     refusal: Option<Refusal>,
     seen: Arc<Seen>,
 }
 
-/// What a disk has from before it entered.
-pub(super) struct Entered {
-    /// Tells its reads from those of other disks.
-    pub(super) number: u32,
-    pub(super) tell: UnboundedSender<Happens>,
-    pub(super) told: Told,
-    pub(super) seen: Arc<Seen>,
-}
-
-/// Carries a disk that roams until the daemon stops.
-pub(super) async fn run(
-    control: Arc<Control>,
-    entry: Entry,
-    peering: Peering,
-    Entered {
-        number,
-        tell,
-        mut told,
-        seen,
-    }: Entered,
-) {
-    let Some(shard) = control.shards().get(&entry.cache) else {
-        return;
-    };
-    let handle = shard.handle().clone();
-    let register = Register::new(&control, &entry, &peering);
-    let (size, found) = loop {
-        let looking = register.clone();
-        let looking = tokio::task::spawn_blocking(move || looking.look());
-        let why = match looking.await {
-            Ok(Ok(found)) => break found,
-            Ok(Err(why)) => why,
-            Err(error) => error.to_string(),
-        };
-        let problem = Problem::new(ProblemKind::Origin, why);
-        control.registry().wait(&entry, problem);
-        tokio::time::sleep(RETRY_PAUSE).await;
-        if control.refuse_when_stopping().is_err() {
-            return;
-        }
-    };
-    let offer = Offer {
-        name: entry.config.name.to_string(),
-        size,
-        read_only: false,
-        can_discard: true,
-    };
-    let needing = tell.clone();
-    let needed = Arc::new(move |notice| {
-        // A task that has ended has no clients.
-        let _ = needing.send(Happens::Needed(notice));
-    });
-    handle.roam(entry.id, offer, needed);
-    let steps = Steps {
-        control,
-        entry,
-        handle,
-        peering,
-        register,
-        size,
-        locked: Mutex::new(None),
-        failure: Mutex::new(None),
-    };
-    steps.show_standby();
-    let (ownership, actions) = Ownership::found(found);
-    let recorded = found.record.map(|record| record.epoch);
-    let epoch = ownership.epoch().or(recorded);
-    seen.note((ownership.role(), epoch), None, None);
-    let mut roamer = Roamer {
-        steps: Arc::new(steps),
-        ownership,
-        reads: ProxiedReads::new(number),
-        asked: None,
-        loans: Loans::default(),
-        draining: None,
-        are_returns: true,
-        peer_returns: false,
-        has_client: false,
-        under_way: UnderWay::default(),
-        tell,
-        session: 0,
-        refusal: None,
-        seen,
-    };
-    roamer.act(actions).await;
-    roamer.listen(&mut told).await;
-}
-
 impl Roamer {
+    /// One of this ownership; `number` tells its reads from those of other disks.
+    pub(super) fn new(
+        steps: Steps,
+        ownership: Ownership,
+        number: u32,
+        tell: UnboundedSender<Happens>,
+        seen: Arc<Seen>,
+    ) -> Self {
+        Self {
+            steps: Arc::new(steps),
+            ownership,
+            reads: ProxiedReads::new(number),
+            asked: None,
+            loans: Loans::default(),
+            draining: None,
+            are_returns: true,
+            peer_returns: false,
+            has_client: false,
+            under_way: UnderWay::default(),
+            tell,
+            session: Session::default(),
+            refusal: None,
+            seen,
+        }
+    }
+
+    /// Carries it from these actions on until the daemon stops.
+    pub(super) async fn run(mut self, actions: Vec<Action>, told: &mut Told) {
+        self.act(actions).await;
+        self.listen(told).await;
+    }
+
     async fn listen(mut self, told: &mut Told) {
         let mut next = Instant::now();
         while self.steps.control.refuse_when_stopping().is_ok() {
@@ -192,6 +147,7 @@ impl Roamer {
             self.answer_read(ticket, Err(IoError::TimedOut));
         }
         self.ask_for_bytes().await;
+        self.stand_or_not();
     }
 
     async fn happens(&mut self, happens: Happens) {
@@ -199,14 +155,19 @@ impl Roamer {
             Happens::Needed(StandbyNeeds::Client(notice)) => self.needed(notice).await,
             Happens::Needed(StandbyNeeds::Loan(ask)) => self.ask_for_loan(ask).await,
             Happens::NeedsContents { at, answer } => {
-                let number = self.reads.number();
-                if let Some(frame) = self.loans.ask_contents(number, at, answer) {
+                let (id, number) = (self.steps.entry.id, self.reads.number());
+                if let Some(frame) = self.loans.ask_contents(id, number, at, answer) {
                     self.say(frame).await;
                 }
             }
             Happens::Pulled => self.loans.pulled(),
+            Happens::Asks { question, answer } => {
+                let frame = self.loans.ask(self.reads.number(), question, answer);
+                self.say(frame).await;
+            }
+            Happens::Stands { epoch } => self.loans.stands(epoch),
             Happens::Linked => {
-                self.session += 1;
+                self.session.changes(true);
                 self.tell_of_client().await;
                 self.reads.lost();
                 self.ask_for_bytes().await;
@@ -214,13 +175,13 @@ impl Roamer {
                 self.take(Event::Linked).await;
             }
             Happens::Lost => {
-                self.session += 1;
+                self.session.changes(false);
                 self.reads.lost();
                 self.loans.linked(false);
                 self.take(Event::LinkLost).await;
             }
             Happens::Said(frame) => self.said(frame).await,
-            Happens::LookAgain { is_return, session } if session == self.session => {
+            Happens::LookAgain { is_return, session } if session == self.session.number => {
                 self.claimed(is_return).await;
             }
             Happens::LookAgain { .. } => {}
@@ -278,11 +239,10 @@ impl Roamer {
 
     /// A read of the disk, which is here, asks for what its last host has cached.
     async fn ask_for_loan(&mut self, ask: Ask) {
-        let number = self.reads.number();
-        if let Some(frame) = self.loans.ask_blocks(number, ask) {
+        let (id, number) = (self.steps.entry.id, self.reads.number());
+        if let Some(frame) = self.loans.ask_blocks(id, number, ask) {
             self.say(frame).await;
         } else {
-            let id = self.steps.entry.id;
             self.steps.handle.answer_loan(id, ask.number, None);
         }
     }
@@ -308,7 +268,7 @@ impl Roamer {
 
     async fn said(&mut self, frame: Frame) {
         let number = frame.number;
-        let Some(frame) = self.loans.answered(frame) else {
+        let Some(frame) = self.loans.answered(frame, &self.steps) else {
             return;
         };
         match frame.message {
@@ -337,13 +297,39 @@ impl Roamer {
                 self.refusal = Some(why);
                 self.hear(Message::Refuse { why }, false).await;
             }
-            asked @ (Said::AskContents { .. } | Said::AskBlocks { .. }) => {
+            Said::AskWatch { .. } => self.watch(number).await,
+            Said::AskContents { epoch, .. }
+            | Said::AskBlocks { epoch, .. }
+            | Said::AskStale { epoch, .. } => {
                 let peering = self.steps.peering.clone();
-                self.loans.lend(peering, number, asked);
+                self.loans.lend(peering, number, epoch, frame.message);
             }
             // Of units and lists nothing is known here yet.
             _ => {}
         }
+    }
+
+    /// The other host, which stands by, begins to copy the cache of the disk.
+    async fn watch(&mut self, number: u64) {
+        let epoch = self.ownership.epoch();
+        if let Some(epoch) = epoch.filter(|_| self.ownership.serves()) {
+            return self.loans.watch(epoch, number, &self.steps);
+        }
+        let why = NotServed::Elsewhere;
+        let refusal = Frame::numbered(number, Said::NotServed { why });
+        self.say(refusal).await;
+    }
+
+    /// Lets the cache be copied ahead while a VM is here and the other host has the disk.
+    fn stand_or_not(&mut self) {
+        let goes_ahead = self.steps.entry.config.migration.strategy.goes_ahead();
+        let stands = match self.ownership.role() {
+            Role::Standby | Role::Claiming => self.session.stands && self.has_client && goes_ahead,
+            // Who takes the disk has ended it.
+            Role::Taking => return,
+            Role::Owner | Role::Granting | Role::Giving => false,
+        };
+        self.loans.stand(stands, &self.steps, &self.tell);
     }
 
     async fn hear(&mut self, message: Message, guest_has_stopped: bool) {
@@ -374,7 +360,7 @@ impl Roamer {
         if let (Some(wait), false, true) = (stopped_in, is_return, self.ownership.serves()) {
             // Longer by what a timer may be early.
             let wait = Duration::from_nanos(wait.as_nanos()) + Duration::from_millis(1);
-            let (tell, session) = (self.tell.clone(), self.session);
+            let (tell, session) = (self.tell.clone(), self.session.number);
             tokio::spawn(async move {
                 tokio::time::sleep(wait).await;
                 let _ = tell.send(Happens::LookAgain { is_return, session });
@@ -480,7 +466,11 @@ impl Roamer {
                         }
                         _ => {}
                     }
-                    let step = Arc::clone(&self.steps).carry_out(step);
+                    let standing = match step {
+                        Action::Take { .. } => self.loans.take_standing(),
+                        _ => None,
+                    };
+                    let step = Arc::clone(&self.steps).carry_out(step, standing);
                     self.under_way.begin(false, step);
                 }
             }

@@ -1,0 +1,79 @@
+//! How a disk begins to roam: once it is known how large it is, and whose.
+
+use super::register::Register;
+use super::steps::{RETRY_PAUSE, Steps};
+use super::task::Roamer;
+use super::{Happens, Told};
+use crate::control::Control;
+use crate::hand_overs::Seen;
+use crate::peering::Peering;
+use crate::registry::Entry;
+use api::problem::ProblemKind;
+use api::types::Problem;
+use handoff::Ownership;
+use shard::Offer;
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// What a disk has from before it entered.
+pub(super) struct Entered {
+    /// Tells its reads from those of other disks.
+    pub(super) number: u32,
+    pub(super) tell: UnboundedSender<Happens>,
+    pub(super) told: Told,
+    pub(super) seen: Arc<Seen>,
+}
+
+/// Carries a disk that roams until the daemon stops.
+pub(super) async fn run(
+    control: Arc<Control>,
+    entry: Entry,
+    peering: Peering,
+    Entered {
+        number,
+        tell,
+        mut told,
+        seen,
+    }: Entered,
+) {
+    let Some(shard) = control.shards().get(&entry.cache) else {
+        return;
+    };
+    let handle = shard.handle().clone();
+    let register = Register::new(&control, &entry, &peering);
+    let (size, found) = loop {
+        let looking = register.clone();
+        let looking = tokio::task::spawn_blocking(move || looking.look());
+        let why = match looking.await {
+            Ok(Ok(found)) => break found,
+            Ok(Err(why)) => why,
+            Err(error) => error.to_string(),
+        };
+        let problem = Problem::new(ProblemKind::Origin, why);
+        control.registry().wait(&entry, problem);
+        tokio::time::sleep(RETRY_PAUSE).await;
+        if control.refuse_when_stopping().is_err() {
+            return;
+        }
+    };
+    let offer = Offer {
+        name: entry.config.name.to_string(),
+        size,
+        read_only: false,
+        can_discard: true,
+    };
+    let needing = tell.clone();
+    let needed = Arc::new(move |notice| {
+        // A task that has ended has no clients.
+        let _ = needing.send(Happens::Needed(notice));
+    });
+    handle.roam(entry.id, offer, needed);
+    let steps = Steps::new(control, entry, (handle, peering), register, size);
+    steps.show_standby();
+    let (ownership, actions) = Ownership::found(found);
+    let recorded = found.record.map(|record| record.epoch);
+    let epoch = ownership.epoch().or(recorded);
+    seen.note((ownership.role(), epoch), None, None);
+    let roamer = Roamer::new(steps, ownership, number, tell, seen);
+    roamer.run(actions, &mut told).await;
+}

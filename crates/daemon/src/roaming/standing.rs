@@ -1,0 +1,219 @@
+//! The cache of a disk that another host has, copied ahead of it while a VM is about to come.
+//!
+//! ```text
+//!   watch    the owner notes from now on what its guests change
+//!   stand    the disk is attached here as the owner's: what was cached of it before is gone
+//!   copy     the owner's blocks, newest first ─► the cache ◄─ discard: what the owner says is stale
+//!   finish   the owner has let go: what is stale, until nothing is; detached, to be attached as the successor's
+//! ```
+//!
+//! Invariants:
+//! - What the owner has told as stale is discarded before anything else is asked: the owner tells it once.
+//! - A copy counts only if all of this went well in one session.
+
+use super::Happens;
+use super::borrowing::Pull;
+use super::steps::Steps;
+use borrowing::Run;
+use link_protocol::{Frame, Message, decode_runs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+use units::BlockIndex;
+
+/// How long the owner has for an answer: a guest may wait for it.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
+/// How often the owner is asked what is stale.
+const STALE_PAUSE: Duration = Duration::from_millis(200);
+/// Least time between two rounds through the owner's cache, and the part of it that a round may take.
+const ROUND_PAUSE: Duration = Duration::from_secs(1);
+const ROUND_SHARE: u32 = 8;
+/// After how long it is tried again if it went wrong.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// The owner has let go of the disk and granted this epoch. The answer: whether the copy counts.
+struct Finish {
+    epoch: u64,
+    reply: oneshot::Sender<bool>,
+}
+
+/// A disk of which the cache goes ahead. When this is dropped the disk is detached.
+pub(super) struct Standing {
+    finish: oneshot::Sender<Finish>,
+}
+
+impl Standing {
+    pub(super) fn begin(steps: Arc<Steps>, tell: UnboundedSender<Happens>) -> Self {
+        let (finish, finishing) = oneshot::channel();
+        let copy = Copy { steps, tell };
+        tokio::spawn(copy.run(finishing));
+        Self { finish }
+    }
+
+    /// The owner has let go of the disk and granted this epoch: takes in what is stale, and detaches the disk. Whether
+    /// the copy counts.
+    pub(super) async fn finish(self, epoch: u64) -> bool {
+        let (reply, answer) = oneshot::channel();
+        let asked = self.finish.send(Finish { epoch, reply });
+        asked.is_ok() && answer.await.unwrap_or(false)
+    }
+}
+
+/// Who copies.
+struct Copy {
+    steps: Arc<Steps>,
+    tell: UnboundedSender<Happens>,
+}
+
+type Finishing = oneshot::Receiver<Finish>;
+
+/// The owner did not answer, or the copy cannot be kept right.
+struct Ended;
+
+impl Copy {
+    async fn run(self, mut finishing: Finishing) {
+        loop {
+            let Err(Ended) = self.copy(&mut finishing).await else {
+                return;
+            };
+            // Nothing of it counts: a finish that waits is told so when its channel goes.
+            self.detach().await;
+            tokio::select! {
+                _ = &mut finishing => return,
+                () = tokio::time::sleep(RETRY_PAUSE) => {}
+            }
+        }
+    }
+
+    /// Copies until the disk comes here, or nobody waits for it any more.
+    async fn copy(&self, finishing: &mut Finishing) -> Result<(), Ended> {
+        let disk = &self.steps.entry.config.name;
+        // One that ended may still be on its way out.
+        self.detach().await;
+        let epoch = self.watch().await?;
+        let (opener, entry) = (self.steps.control.opener(), &self.steps.entry);
+        if let Err(problem) = opener.stand_by(entry, self.steps.size).await {
+            let reason = api::types::Problem::in_a_line(&problem);
+            tracing::warn!(%disk, reason, "the disk's cache cannot be copied ahead");
+            return Err(Ended);
+        }
+        // The loans of its reads are asked with the owner's epoch.
+        let _ = self.tell.send(Happens::Stands { epoch });
+        let finish = self.copy_rounds(epoch, finishing).await?;
+        let Some(finish) = finish else {
+            self.detach().await;
+            return Ok(());
+        };
+        let counts = finish.epoch == epoch + 1 && self.take_in_stale(epoch).await.is_ok();
+        self.detach().await;
+        let _ = finish.reply.send(counts);
+        Ok(())
+    }
+
+    /// Goes through the owner's cache again and again, until this is to end: what for, if the disk comes here.
+    async fn copy_rounds(
+        &self,
+        epoch: u64,
+        finishing: &mut Finishing,
+    ) -> Result<Option<Finish>, Ended> {
+        let mut rounds = 0;
+        loop {
+            let began = Instant::now();
+            let pull = Pull::new(true, Arc::clone(&self.steps), self.tell.clone());
+            let mut round = std::pin::pin!(pull.round());
+            let mut is_copying = true;
+            let mut next_round = None;
+            while next_round.is_none_or(|next| Instant::now() < next) {
+                let mut next_stale = std::pin::pin!(tokio::time::sleep(STALE_PAUSE));
+                loop {
+                    tokio::select! {
+                        finish = &mut *finishing => return Ok(finish.ok()),
+                        () = &mut next_stale => break,
+                        copied = &mut round, if is_copying => {
+                            is_copying = false;
+                            let took = began.elapsed();
+                            next_round = Some(Instant::now() + ROUND_PAUSE.max(took * ROUND_SHARE));
+                            self.tell_of_round(copied, took, rounds);
+                            rounds += 1;
+                        }
+                    }
+                }
+                self.take_in_stale(epoch).await?;
+            }
+        }
+    }
+
+    fn tell_of_round(&self, copied: Option<u64>, took: Duration, rounds: u32) {
+        let disk = &self.steps.entry.config.name;
+        let seconds = took.as_secs_f64();
+        match copied {
+            Some(blocks) if rounds == 0 => {
+                tracing::info!(%disk, blocks, seconds, "the disk's cache is copied ahead");
+            }
+            Some(blocks) => tracing::debug!(%disk, blocks, seconds, "it was looked through again"),
+            None => tracing::debug!(%disk, "the owner has not told what it has"),
+        }
+    }
+
+    async fn watch(&self) -> Result<u64, Ended> {
+        let disk = self.steps.entry.id.to_u128();
+        let answer = self.ask(Message::AskWatch { disk }).await?;
+        match answer.message {
+            Message::Watched { epoch } => Ok(epoch),
+            _ => Err(Ended),
+        }
+    }
+
+    /// Discards what the owner has changed, until nothing is left.
+    async fn take_in_stale(&self, epoch: u64) -> Result<(), Ended> {
+        let disk = self.steps.entry.id.to_u128();
+        loop {
+            let answer = self.ask(Message::AskStale { disk, epoch }).await?;
+            if answer.message != Message::Stale {
+                return Err(Ended);
+            }
+            let runs = decode_runs(&answer.data).ok_or(Ended)?;
+            if runs.is_empty() {
+                return Ok(());
+            }
+            let discards: Vec<_> = runs.into_iter().map(|run| self.discard(run)).collect();
+            for discarded in discards {
+                let discarded = discarded.await;
+                discarded.map_err(|_| Ended)?.map_err(|_| Ended)?;
+            }
+        }
+    }
+
+    fn discard(&self, run: (u64, u32)) -> oneshot::Receiver<Result<(), shard::ShardError>> {
+        let (sender, answer) = oneshot::channel();
+        let reply = Box::new(move |result| {
+            let _ = sender.send(result);
+        });
+        let run = Run {
+            first: BlockIndex::new(run.0),
+            count: run.1,
+        };
+        self.steps.handle.stale(self.steps.entry.id, run, reply);
+        answer
+    }
+
+    async fn detach(&self) {
+        let (sender, answer) = oneshot::channel();
+        let reply = Box::new(move |result: Result<(), _>| {
+            let _ = sender.send(result);
+        });
+        self.steps.handle.stand_down(self.steps.entry.id, reply);
+        // A shard that has stopped has no disks.
+        let _ = answer.await;
+    }
+
+    /// Asks the owner. No answer comes if the session is lost.
+    async fn ask(&self, question: Message) -> Result<Frame, Ended> {
+        let (answer, answered) = oneshot::channel();
+        let asked = self.tell.send(Happens::Asks { question, answer });
+        asked.map_err(|_| Ended)?;
+        let answered = tokio::time::timeout(ANSWER_TIME_MAX, answered).await;
+        answered.map_err(|_| Ended)?.map_err(|_| Ended)
+    }
+}
