@@ -27,6 +27,6 @@ impl Span {
 pub(crate) enum Asked {
     /// A flush. One that fails tells the guest that any of its earlier writes may be lost.
     Flush,
-    /// A write with FUA. One that fails tells of itself alone.
+    /// A write with FUA, or a read for another host. One that fails tells of itself alone.
     DurableWrite,
 }

@@ -54,6 +54,8 @@ guards::guards! {
         FailedFlushForgets,
         /// A guest is told of a flush that failed and that it had not asked for.
         FailedFlushIsTold,
+        /// What another host has read is durable: its guest goes on when this host has lost power.
+        DurableBeforePeerReads,
         /// A flush of an origin says nothing if another has failed since it was asked for.
         FailedFlushSpoils,
         /// A disk that stays under write-back since its closed record could not be made has its record opened

@@ -6,7 +6,7 @@ use crate::error::{Reply, ShardError};
 use block_io::{IoError, Payload};
 use cache::{Borrowed, ControlId, LoanId, NotLent};
 use slab::Slab;
-use units::{Bytes, DiskSlot, Map};
+use units::{Bytes, DiskSlot, Map, TenantSlot};
 
 /// Commands that are under way.
 #[derive(Default)]
@@ -28,7 +28,26 @@ pub(crate) struct Jobs {
 /// Who waits for a request to the cache.
 enum Waiting {
     End(Reply<()>),
-    Read(Reply<Vec<u8>>),
+    Read(PeerRead),
+    /// What was read is here, and not yet durable.
+    Durable {
+        bytes: Vec<u8>,
+        reply: Reply<Vec<u8>>,
+    },
+}
+
+/// A read for another host: of which disk, for which VM, and who waits.
+pub(crate) struct PeerRead {
+    pub(crate) disk: DiskSlot,
+    pub(crate) vm: TenantSlot,
+    pub(crate) reply: Reply<Vec<u8>>,
+}
+
+/// What was read for another host goes there when it is durable: the cache is asked for that under this number.
+pub(crate) struct WantsDurable {
+    pub(crate) request: usize,
+    pub(crate) disk: DiskSlot,
+    pub(crate) vm: TenantSlot,
 }
 
 pub(crate) enum Job {
@@ -108,19 +127,28 @@ impl Jobs {
     }
 
     /// A command reads; its number is that of [`Jobs::answered`].
-    pub(crate) fn wait_for_read(&mut self, reply: Reply<Vec<u8>>) -> usize {
-        self.requests.insert(Waiting::Read(reply))
+    pub(crate) fn wait_for_read(&mut self, read: PeerRead) -> usize {
+        self.requests.insert(Waiting::Read(read))
     }
 
-    /// A request that a command has made has ended.
-    pub(crate) fn answered(&mut self, request: usize, result: Result<Payload, IoError>) {
+    /// A request that a command has made has ended. It may need another one.
+    pub(crate) fn answered(
+        &mut self,
+        request: usize,
+        result: Result<Payload, IoError>,
+    ) -> Option<WantsDurable> {
         let result = result.map_err(ShardError::Io);
-        match self.requests.remove(request) {
-            Waiting::End(reply) => reply(result.map(drop)),
-            Waiting::Read(reply) => {
-                reply(result.map(|payload| bytes_of(&payload)));
+        match (self.requests.remove(request), result) {
+            (Waiting::End(reply), result) => reply(result.map(drop)),
+            (Waiting::Read(PeerRead { disk, vm, reply }), Ok(payload)) => {
+                let bytes = bytes_of(&payload);
+                let request = self.requests.insert(Waiting::Durable { bytes, reply });
+                return Some(WantsDurable { request, disk, vm });
             }
+            (Waiting::Read(PeerRead { reply, .. }), Err(error)) => reply(Err(error)),
+            (Waiting::Durable { bytes, reply }, result) => reply(result.map(|_| bytes)),
         }
+        None
     }
 
     /// The shard is to stop.

@@ -5,7 +5,7 @@ use crate::asker::Asker;
 use crate::disk::Disk;
 use crate::disks::Disks;
 use crate::error::{Reply, ShardError};
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, PeerRead};
 use block_io::IoError;
 use borrowing::Run;
 use cache::{Cache, Request, Verb};
@@ -51,7 +51,8 @@ impl<'a> OwnRequests<'a> {
         if end.is_none_or(|end| end.from_start() > self.size(disk)) {
             return reply(Err(ShardError::Io(IoError::Invalid)));
         }
-        let read = self.jobs.wait_for_read(reply);
+        let vm = self.cache.facts().tenant_of(disk).expect("it is attached");
+        let read = self.jobs.wait_for_read(PeerRead { disk, vm, reply });
         self.ask(read, disk, Verb::Read { offset, length });
     }
 

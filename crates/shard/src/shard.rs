@@ -33,7 +33,7 @@ use crate::disks::Disks;
 use crate::error::SpawnError;
 use crate::failures::{FlashName, Repeats};
 use crate::flash::FlashSide;
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, WantsDurable};
 use crate::limits::{LANDING_BYTES_MIN, STANDSTILL_TOLD};
 use crate::memory::ClientMemory;
 use crate::records::Records;
@@ -344,7 +344,14 @@ impl Shard {
 
     fn reply(&mut self, request: RequestId, result: Result<Payload, IoError>) {
         match Asker::of(request) {
-            Asker::Command(command) => self.jobs.answered(command, result),
+            Asker::Command(command) => {
+                if let Some(WantsDurable { request, disk, vm }) =
+                    self.jobs.answered(command, result)
+                {
+                    let id = Asker::Command(request).id();
+                    self.cache.when_durable(id, disk, vm, self.now);
+                }
+            }
             Asker::Client { client, key } => {
                 self.count_answer(client, key, result.is_err());
                 if let Some(incoming) = self.clients.answer(client, key, result) {

@@ -248,6 +248,22 @@ impl History {
         Ok(())
     }
 
+    /// A read has returned these bytes to another host, whose guest goes on when this host has lost power: what was
+    /// acknowledged of them is durable.
+    ///
+    /// # Panics
+    /// If the range is not on the disk.
+    pub fn lasts(&mut self, offset: Offset, bytes: &[u8]) {
+        let length = Bytes::new(bytes.len() as u64);
+        let sectors = self.range(offset, length).iter_mut();
+        for (sector, content) in sectors.zip(bytes.chunks_exact(SECTOR)) {
+            let tag = tag_of(content);
+            for value in sector.iter_mut().filter(|value| Some(value.tag) == tag) {
+                value.durable |= value.certain && value.answered.is_some();
+            }
+        }
+    }
+
     /// The host has crashed: what was in flight may have happened or not. What an earlier loss of
     /// power may have taken, and nobody has looked for since, is not asked for any more.
     pub fn crashed(&mut self, now: Moment) {

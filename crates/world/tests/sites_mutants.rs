@@ -88,6 +88,7 @@ missed! {
     know_no_change_after_a_start: HandOver handoff::Guard, ChangedUnlessGranted from 10000 &["I5"],
     grant_again_after_a_loss: HandOver handoff::Guard, GrantAgain from 21000 &["I8"],
     answer_an_old_grant_with_the_later_one: HandOver handoff::Guard, LaterGrantCounts from 2000 &["I5", "I8"],
+    let_another_host_read_what_is_durable: Core core_guards::Guard, DurableBeforePeerReads from 0 &["I1"],
     drop_the_leftovers_of_an_earlier_epoch: Core core_guards::Guard, Epoch from 0 &["I1"],
     borrow_nothing_that_was_changed_here: Borrowing borrowing::Guard, ChangedIsNotBorrowed from 0 &["I1"],
     pass_what_the_lender_is_late_with_to_the_origin: Borrowing borrowing::Guard, LateGoesToOrigin from 0 &["I8"],

@@ -364,6 +364,19 @@ impl<'a> BackRequests<'a> {
         true
     }
 
+    /// Answers a request when what the disk has in its log is durable, and tells nobody of a failed flush. False if
+    /// the log has nothing.
+    pub(crate) fn when_durable(&mut self, request: RequestId, disk: DiskSlot) -> bool {
+        let has_log = self.backs.has(disk) && !self.flash.dirty_bytes(disk).is_zero();
+        if has_log && holds(Guard::DurableBeforePeerReads) {
+            let number = self.log_end_for_flush(disk);
+            self.answer_when_durable(disk, number, request, Asked::DurableWrite);
+            self.ports.schedule(disk);
+            return true;
+        }
+        false
+    }
+
     /// Ends the interval, and asks for everything so far to become durable.
     fn log_end_for_flush(&mut self, disk: DiskSlot) -> RecordNumber {
         if let Some(flash) = self.flash.as_mut() {

@@ -9,7 +9,7 @@ use crate::jobs::{Ended, Kind};
 use crate::ports::Wake;
 use crate::tenants::Use;
 use crate::views::Views;
-use block_io::{IoError, Token};
+use block_io::IoError;
 use units::DiskSlot;
 
 impl Cache {
@@ -131,14 +131,6 @@ impl Cache {
             if let Some(over) = self.jobs.end_without_flash(job, &mut self.ports) {
                 self.end_job(over);
             }
-        }
-    }
-
-    /// The answer to a question of who has a disk that is about to be attached.
-    pub(crate) fn job_owned(&mut self, token: Token, recorded: bool) {
-        let asked = self.jobs.owned(token, recorded, self.flash.as_mut());
-        if asked && !self.flash.is_in_use() {
-            self.end_jobs_without_flash();
         }
     }
 

@@ -120,6 +120,22 @@ impl Cache {
         self.begin(request, Aim::Into(into), now);
     }
 
+    /// Asks when what was read of a disk so far is durable: before another host may have it, whose guest goes on when
+    /// this host has lost power. Exactly one [`Effect::Reply`] with the same id and without bytes follows. No flush that
+    /// has failed is told of by it.
+    pub fn when_durable(&mut self, id: RequestId, disk: DiskSlot, vm: TenantSlot, now: Instant) {
+        self.ports.set_now(now);
+        match self.disks.begin(disk, vm, &Verb::Flush) {
+            Ok(()) if self.back_requests().when_durable(id, disk) => {}
+            Ok(()) => self.disks.reply(&mut self.ports, disk, id, Ok(())),
+            Err(error) => self.ports.push(Effect::Reply {
+                request: id,
+                result: Err(error),
+            }),
+        }
+        self.pump();
+    }
+
     fn begin(&mut self, request: Request, aim: Aim, now: Instant) {
         self.ports.set_now(now);
         let Request { id, disk, vm, verb } = request;
@@ -213,7 +229,10 @@ impl Cache {
     /// The answer to [`Effect::Own`]: whether it is recorded durably.
     pub fn owned(&mut self, token: Token, recorded: bool, now: Instant) {
         self.ports.set_now(now);
-        self.job_owned(token, recorded);
+        let asked = self.jobs.owned(token, recorded, self.flash.as_mut());
+        if asked && !self.flash.is_in_use() {
+            self.end_jobs_without_flash();
+        }
         self.changes().owned(token, recorded);
         self.pump();
     }

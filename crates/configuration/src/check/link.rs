@@ -111,6 +111,23 @@ fn is_host_and_port(address: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::PeerConfig;
+
+    #[test]
+    fn a_disk_that_is_encrypted_does_not_roam() {
+        let mut config = Config {
+            peers: vec![PeerConfig::new("node-b".into(), "10.0.0.3:9810".into())],
+            ..Config::default()
+        };
+        config.link.name = Some("node-a".into());
+        let roams = "name = \"web-1\"\nid = \"00112233445566778899aabbccddeeff\"\nroams = true\n\
+            origin = { file = \"/shared/web-1.raw\" }\n";
+        let why = |text: &str| cannot_roam(&config, &toml::from_str(text).unwrap());
+        assert_eq!(why(roams), None);
+        let encrypted = format!("{roams}encryption = {{ key_file = \"/etc/hearth/web-1.key\" }}\n");
+        let refused = "is for disks that are not encrypted on flash";
+        assert_eq!(why(&encrypted), Some(refused));
+    }
 
     #[test]
     fn names_and_addresses_are_what_the_link_takes() {

@@ -8,6 +8,7 @@ use crate::checker::{SECTOR, Tag, fill_sector};
 use crate::run::Run;
 use crate::violation::Violation;
 use block_io::{IoError, Slice, Verb};
+use cache::WritePolicy;
 use units::{Bytes, Offset, SECTOR_BYTES};
 
 impl Sites {
@@ -141,6 +142,9 @@ impl Sites {
             )
         });
         self.judge_answer(&one, result.as_ref().err().copied())?;
+        // Under the other policies the origin has it, and is to blame for what a failed flush of it takes.
+        let is_by_owner = !self.hosts[one.place.site].has_origin();
+        let must_last = is_by_owner && self.plan.policy == WritePolicy::Back;
         let history = self.shared.disk_mut().history_mut();
         let Outstanding {
             offset,
@@ -149,7 +153,12 @@ impl Sites {
             ..
         } = one;
         match (one.kind, result) {
-            (Kind::Read, Ok(bytes)) => history.read(offset, &bytes, issued, now)?,
+            (Kind::Read, Ok(bytes)) => {
+                history.read(offset, &bytes, issued, now)?;
+                if must_last {
+                    history.lasts(offset, &bytes);
+                }
+            }
             (Kind::Write { fua }, Ok(_)) => {
                 history.write_answered(offset, length, issued, true, fua, now);
             }

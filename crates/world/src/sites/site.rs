@@ -55,6 +55,8 @@ pub(super) struct Answer {
 enum Asker {
     Guest(u64),
     Peer(u64),
+    /// What the other host has asked for is here, and goes there when it is durable.
+    PeerHas(u64, Vec<u8>),
     /// What pulls the lender's blocks into the cache.
     Pull,
 }
@@ -358,8 +360,9 @@ impl Site {
         });
         match self.life.asked.remove(&id) {
             Some(Asker::Guest(request)) => self.answer(request, bytes),
-            Some(Asker::Peer(number)) => {
-                let bytes = bytes.ok();
+            Some(Asker::Peer(number)) => self.lends(at).has_read(number, bytes.ok()),
+            Some(Asker::PeerHas(number, read)) => {
+                let bytes = bytes.is_ok().then_some(read);
                 at.link
                     .send(self.number, Frame::Bytes { number, bytes }, at.run);
             }

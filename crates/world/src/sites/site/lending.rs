@@ -118,6 +118,20 @@ impl<'a, 'b> Lends<'a, 'b> {
         }
     }
 
+    /// What a standby has asked for was read: it goes there when it is durable.
+    pub(super) fn has_read(&mut self, number: u64, bytes: Option<Vec<u8>>) {
+        let Some((bytes, disk)) = bytes.zip(self.life.slot()) else {
+            let bytes = None;
+            let frame = Frame::Bytes { number, bytes };
+            return self.at.link.send(self.number, frame, self.at.run);
+        };
+        let id = RequestId(self.at.run.next_id());
+        self.life.asked.insert(id, Asker::PeerHas(number, bytes));
+        let cache = self.life.process.cache_mut().expect("it serves");
+        let vm = cache.facts().tenant_of(disk).expect("the disk is served");
+        cache.when_durable(id, disk, vm, self.at.run.now());
+    }
+
     /// The host that has the disk now asks.
     pub(super) fn lend(&mut self, number: u64, epoch: u64, question: Question) {
         let request = self.life.lending.request(epoch, question, self.at);
