@@ -58,10 +58,11 @@ impl Disks {
         self.table.iter_mut().flatten().map(|disk| &mut **disk)
     }
 
-    /// The slot of a disk that takes commands and clients.
+    /// The slot of a disk that takes commands and clients: one that is attached as another host's does not.
     pub(crate) fn serving(&self, disk: DiskId) -> Result<DiskSlot, ShardError> {
         let slot = self.slot_of(disk).ok_or(ShardError::NoSuchDisk)?;
         match self.get(slot) {
+            Some(disk) if disk.tenure() == Tenure::Standby => Err(ShardError::NoSuchDisk),
             Some(disk) if disk.is_serving() => Ok(slot),
             Some(_) | None => Err(ShardError::Detaching),
         }
