@@ -84,6 +84,7 @@ pub(super) const TABLE: &[Crate] = &[
         "crates/borrowing",
         &["guards", "units", "block-io"],
     ),
+    pure("strategies", "crates/strategies", &[]),
     pure("workload", "crates/workload", &["units"]),
     pure("medium", "crates/medium", &["units", "block-io"]),
     pure(
