@@ -189,6 +189,8 @@ pub struct OriginDone {
     /// given up, and was carried out too late for that flush. Only a flush that is submitted from now on
     /// makes them durable.
     pub volatile: bool,
+    /// What was read is not to be kept: it is read where it was each time.
+    pub passes: bool,
 }
 
 /// What an origin is and can do.

@@ -19,6 +19,18 @@ pub const LATE_REST: Duration = Duration::from_secs(5);
 /// Most blocks of one ask.
 pub const LOAN_BLOCKS_MAX: u32 = 256;
 
+/// Which reads the lender is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manner {
+    /// All whose blocks it has; what they bring is kept.
+    #[default]
+    Keeps,
+    /// The same, and nothing of it is kept.
+    Passes,
+    /// Those of blocks that are being pulled; the origin answers all others.
+    Pulls,
+}
+
 /// What the lender is to be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
@@ -59,6 +71,9 @@ pub struct Borrower {
     rests_until: Instant,
     listed: Blocks,
     changed: Blocks,
+    manner: Manner,
+    /// Asked for by [`Borrower::pull`], and not read since.
+    pulled: Blocks,
     loans: Vec<Loan>,
 }
 
@@ -72,8 +87,15 @@ impl Borrower {
             rests_until: Instant::ZERO,
             listed: Blocks::default(),
             changed: Blocks::default(),
+            manner: Manner::default(),
+            pulled: Blocks::default(),
             loans: Vec::new(),
         }
+    }
+
+    /// From now on the lender is asked so.
+    pub fn set_manner(&mut self, manner: Manner) {
+        self.manner = manner;
     }
 
     /// The lender has these blocks.
@@ -90,8 +112,18 @@ impl Borrower {
         self.listed.count()
     }
 
-    /// The parts of a run whose blocks may be borrowed.
-    pub fn borrowable(&self, run: Run) -> Vec<Run> {
+    /// The parts of a run whose blocks may be borrowed: they are about to be read, to be in the cache.
+    pub fn pull(&mut self, run: Run) -> Vec<Run> {
+        let runs = self.borrowable(run);
+        if self.manner == Manner::Pulls {
+            for run in &runs {
+                self.pulled.insert(run.first, u64::from(run.count));
+            }
+        }
+        runs
+    }
+
+    fn borrowable(&self, run: Run) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for i in 0..run.count {
             let block = run.first.advance(u64::from(i));
@@ -117,7 +149,7 @@ impl Borrower {
                 let run =
                     run.filter(|run| self.listed.contains_all(run.first, u64::from(run.count)));
                 let asks = self.is_linked && now >= self.rests_until;
-                let Some(run) = run.filter(|_| asks) else {
+                let Some(run) = run.filter(|run| asks && self.may_ask(*run)) else {
                     return ended.origin.push(op);
                 };
                 let loan = Loan {
@@ -141,6 +173,17 @@ impl Borrower {
             }
             OriginVerb::Flush => ended.origin.push(op),
         }
+    }
+
+    /// Whether the lender is asked for this run, all of which it has.
+    fn may_ask(&mut self, Run { first, count }: Run) -> bool {
+        let count = u64::from(count);
+        if self.manner != Manner::Pulls {
+            return true;
+        }
+        let may = self.pulled.contains_all(first, count);
+        self.pulled.remove(first, count);
+        may
     }
 
     /// The lender has answered an ask with the bytes of as many blocks as it could.
@@ -168,6 +211,7 @@ impl Borrower {
                 buf: op.verb.into_buf(),
                 result: Ok(()),
                 volatile: false,
+                passes: self.manner == Manner::Passes,
             });
             return;
         }
@@ -223,6 +267,7 @@ impl Borrower {
         self.is_over = true;
         self.listed = Blocks::default();
         self.changed = Blocks::default();
+        self.pulled = Blocks::default();
     }
 
     fn change(&mut self, offset: Offset, length: Bytes) {
@@ -275,6 +320,12 @@ mod tests {
     use block_io::{BufPool, PAGE_BYTES, Token};
     use units::DiskSlot;
 
+    const FIRST: Run = Run {
+        first: BlockIndex::new(0),
+        count: 1,
+    };
+
+    /// One block is listed, and read.
     fn read(borrower: &mut Borrower, pool: &BufPool, now: Instant) -> Ended {
         let verb = OriginVerb::Read {
             offset: Offset::new(0),
@@ -294,10 +345,7 @@ mod tests {
     #[test]
     fn a_lender_that_was_late_is_asked_again_after_a_rest_or_in_a_new_session() {
         let (pool, mut borrower) = (BufPool::new(), Borrower::new(1));
-        borrower.list(Run {
-            first: BlockIndex::new(0),
-            count: 1,
-        });
+        borrower.list(FIRST);
         let begun = Instant::ZERO;
         assert_eq!(read(&mut borrower, &pool, begun).asks.len(), 1);
         let late = begun + LOAN_TIME_MAX;
@@ -312,5 +360,30 @@ mod tests {
         borrower.set_linked(true, &mut ended);
         let again = read(&mut borrower, &pool, rested + LOAN_TIME_MAX);
         assert_eq!(again.asks.len(), 1);
+    }
+
+    #[test]
+    fn where_only_pulls_are_asked_the_lender_answers_each_pull_once() {
+        let (pool, mut borrower) = (BufPool::new(), Borrower::new(1));
+        borrower.set_manner(Manner::Pulls);
+        borrower.list(FIRST);
+        let now = Instant::ZERO;
+        assert_eq!(read(&mut borrower, &pool, now).origin.len(), 1);
+        assert_eq!(borrower.pull(FIRST), [FIRST]);
+        assert_eq!(read(&mut borrower, &pool, now).asks.len(), 1);
+        assert_eq!(read(&mut borrower, &pool, now).origin.len(), 1);
+    }
+
+    #[test]
+    fn what_passes_is_told_from_what_is_kept() {
+        for (manner, passes) in [(Manner::Keeps, false), (Manner::Passes, true)] {
+            let (pool, mut borrower) = (BufPool::new(), Borrower::new(1));
+            borrower.set_manner(manner);
+            borrower.list(FIRST);
+            let asks = read(&mut borrower, &pool, Instant::ZERO).asks;
+            let mut ended = Ended::default();
+            borrower.got(asks[0].number, &[7; PAGE_BYTES], Instant::ZERO, &mut ended);
+            assert_eq!(ended.done[0].passes, passes, "{manner:?}");
+        }
     }
 }

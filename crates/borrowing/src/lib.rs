@@ -25,7 +25,7 @@ mod changes;
 mod guard;
 mod run;
 
-pub use borrower::{Ask, Borrower, Ended, LATE_REST, LOAN_BLOCKS_MAX, LOAN_TIME_MAX};
+pub use borrower::{Ask, Borrower, Ended, LATE_REST, LOAN_BLOCKS_MAX, LOAN_TIME_MAX, Manner};
 pub use changes::Changes;
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};

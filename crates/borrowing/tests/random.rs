@@ -2,7 +2,7 @@
 //! had at some time while the read was under way, and each read ends. Without any one of the rules that fails.
 
 use block_io::{BufPool, OriginOp, OriginVerb, PAGE_BYTES, Token};
-use borrowing::{Ask, Borrower, Ended, Guard, LOAN_TIME_MAX, Run, remove};
+use borrowing::{Ask, Borrower, Ended, Guard, LOAN_TIME_MAX, Manner, Run, remove};
 use std::collections::BTreeMap;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Instant, Offset};
 
@@ -60,13 +60,16 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let versions: Vec<u8> = (1..).take(BLOCKS.try_into().expect("few")).collect();
+        let manner = [Manner::Keeps, Manner::Passes, Manner::Pulls];
+        let mut borrower = Borrower::new(1);
+        borrower.set_manner(manner[usize::try_from(seed % 3).expect("few")]);
         Self {
             dice: Dice(seed),
             pool: BufPool::new(),
             now: Instant::ZERO,
             origin: versions.clone(),
             lender: versions,
-            borrower: Borrower::new(1),
+            borrower,
             reads: BTreeMap::new(),
             next: 0,
             asks: Vec::new(),
@@ -81,7 +84,13 @@ impl World {
                 let run = self.dice.run();
                 self.borrower.list(run);
             }
-            1..=3 => self.read(&mut ended),
+            1..=3 => {
+                let run = self.dice.run();
+                if self.dice.below(2) > 0 {
+                    self.borrower.pull(run);
+                }
+                self.read(run, &mut ended);
+            }
             4 => self.write(&mut ended),
             5..=7 if !self.asks.is_empty() => {
                 let place = self.dice.below(self.asks.len() as u64);
@@ -100,8 +109,7 @@ impl World {
         self.end(ended)
     }
 
-    fn read(&mut self, ended: &mut Ended) {
-        let run = self.dice.run();
+    fn read(&mut self, run: Run, ended: &mut Ended) {
         let may_be = places(run).map(|block| vec![self.origin[block]]).collect();
         self.reads.insert(self.next, Read { run, may_be });
         let length = run.count as usize * PAGE_BYTES;

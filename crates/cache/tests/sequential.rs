@@ -71,6 +71,7 @@ impl Surroundings for Bench {
             buf,
             result: Ok(()),
             volatile: false,
+            passes: false,
         }
     }
 }

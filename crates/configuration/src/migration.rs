@@ -1,37 +1,61 @@
 //! `[disk.migration]`: how a disk's cache comes with it.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use strategies::Row;
 use utoipa::ToSchema;
 
 /// What comes of the cache that a disk had at the host that gives it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
     /// Nothing: the cache fills as the disk is read.
     None,
     /// The addresses, newest first: the blocks are read from the origin.
     Hotlist,
+    /// All blocks, from that host, while the VM waits.
+    Copy,
+    /// All blocks, from that host, behind the VM, which reads the rest from the origin meanwhile.
+    CopyFilter,
+    /// The addresses while the VM runs there; the blocks are read from the origin meanwhile.
+    Proactive,
+    /// What of the addresses passes when the VM's storage is copied through this host, and the rest from the origin.
+    Piggyback,
     /// What a read needs comes from that host at once, and everything else behind it, newest first.
     OnDemand,
+    /// What a read needs comes from that host each time, and nothing is kept.
+    Pool,
     /// Blocks come from when a VM is there, while it runs at the other host, and what is left as under `on-demand`.
     #[default]
     Live,
 }
 
 impl Strategy {
-    /// Whether the contents of the other host's cache are listed.
-    pub const fn lists(self) -> bool {
-        !matches!(self, Self::None)
+    /// What it does.
+    pub const fn row(self) -> Row {
+        self.of_table().row()
     }
 
-    /// Whether blocks are read there.
-    pub const fn borrows(self) -> bool {
-        matches!(self, Self::OnDemand | Self::Live)
+    const fn of_table(self) -> strategies::Strategy {
+        match self {
+            Self::None => strategies::Strategy::None,
+            Self::Hotlist => strategies::Strategy::Hotlist,
+            Self::Copy => strategies::Strategy::Copy,
+            Self::CopyFilter => strategies::Strategy::CopyFilter,
+            Self::Proactive => strategies::Strategy::Proactive,
+            Self::Piggyback => strategies::Strategy::Piggyback,
+            Self::OnDemand => strategies::Strategy::OnDemand,
+            Self::Pool => strategies::Strategy::Pool,
+            Self::Live => strategies::Strategy::Live,
+        }
     }
+}
 
-    /// Whether they are copied before the disk comes.
-    pub const fn goes_ahead(self) -> bool {
-        matches!(self, Self::Live)
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.of_table().word())
     }
 }
 
@@ -41,4 +65,21 @@ impl Strategy {
 pub struct MigrationConfig {
     /// What comes of its cache.
     pub strategy: Strategy,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum as _;
+
+    #[test]
+    fn a_strategy_has_one_word_everywhere() {
+        let all = Strategy::value_variants();
+        assert_eq!(all.len(), strategies::Strategy::ALL.len());
+        for one in all {
+            let word = one.to_string();
+            assert_eq!(toml::Value::try_from(one).unwrap().as_str(), Some(&*word));
+            assert_eq!(one.to_possible_value().unwrap().get_name(), word);
+        }
+    }
 }

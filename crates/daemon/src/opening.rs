@@ -18,6 +18,7 @@ use shard::{DiskSpec, Holder, LockWatch, Owner, OwnerError, OwnerFile, ShardErro
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use strategies::Place;
 use tokio::sync::mpsc::UnboundedSender;
 use units::Bytes;
 use units::errors::chain;
@@ -40,6 +41,13 @@ impl From<Problem> for Unattached {
 
 fn failed(detail: String) -> Problem {
     Problem::new(ProblemKind::Origin, detail)
+}
+
+/// Opens an origin that another host has open.
+async fn open_beside(spec: OriginSpec) -> Result<Opened, Problem> {
+    let opening = tokio::task::spawn_blocking(move || origin::open_beside(&spec));
+    let opened = opening.await.map_err(|error| failed(chain(&error)))?;
+    opened.map_err(|error| failed(chain(&error)))
 }
 
 /// Refuses an origin that is not a raw disk, or that roams to a host which does not know of it.
@@ -126,11 +134,22 @@ impl Opener {
     }
 
     /// Lets the cache of a disk that roams, of this size, go ahead of it while another host has it.
-    pub(super) async fn stand_by(&self, entry: &Entry, size: Bytes) -> Result<(), Problem> {
+    ///
+    /// Its reads go to that host, or to the origin beside it.
+    pub(super) async fn stand_by(
+        &self,
+        entry: &Entry,
+        size: Bytes,
+        reads: Place,
+    ) -> Result<(), Problem> {
         keys::may_fetch(&entry.config, entry.source)?;
         let key = self.key_of(entry).await?;
         let folders = self.remembered.dir().folders();
         let origin = settings::origin(&entry.config.origin);
+        let beside = match reads {
+            Place::Lender => None,
+            Place::Origin => Some(open_beside(origin.clone()).await?),
+        };
         // Nothing is written there while the disk is another host's.
         let owner = OwnerFile::new(entry.id, &origin, &folders, &entry.cache.to_string());
         let spec = DiskSpec {
@@ -146,7 +165,7 @@ impl Opener {
             ..settings::disk(&entry.config, owner, None, key, Bytes::ZERO)
         };
         let shard = self.shards.of(entry)?;
-        let standing = shard.ask(|handle, reply| handle.stand(spec, reply));
+        let standing = shard.ask(|handle, reply| handle.stand(spec, beside, reply));
         standing
             .await
             .map(drop)

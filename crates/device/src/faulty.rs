@@ -56,6 +56,7 @@ impl<D: Device> Device for Faulty<D> {
                 buf: one.buf,
                 result: one.result,
                 volatile: false,
+                passes: false,
             };
             let one = flash_done(self.injector.returned(one));
             done.push(self.bounce_buffers.end(one));

@@ -139,6 +139,11 @@ pub enum Message {
     },
     /// The frame's data are runs of blocks ([`crate::encode_runs`]); if there are none that was all.
     Stale,
+    /// As `AskWatch`; but the sender copies from the origin, and the receiver notes what changes there.
+    AskWatchOrigin {
+        /// Which disk.
+        disk: u128,
+    },
 }
 
 /// Why a claim is refused: `handoff`'s words on the wire.
@@ -292,6 +297,7 @@ impl Message {
             | Self::AskContents { .. }
             | Self::Contents { .. }
             | Self::AskWatch { .. }
+            | Self::AskWatchOrigin { .. }
             | Self::Watched { .. }
             | Self::AskStale { .. }
             | Self::Stale

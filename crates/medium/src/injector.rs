@@ -143,6 +143,7 @@ impl Injector {
             buf,
             result,
             volatile: false,
+            passes: false,
         });
     }
 
@@ -344,6 +345,7 @@ mod tests {
                     buf: None,
                     result: Ok(()),
                     volatile: false,
+                    passes: false,
                 }),
                 None => injector.take_answered().next().unwrap(),
             };

@@ -281,6 +281,7 @@ impl State {
             buf: returned,
             result: valid,
             volatile: false,
+            passes: false,
         }
     }
 

@@ -150,6 +150,7 @@ impl Client {
                 buf: op.verb.into_buf(),
                 result: Err(error),
                 volatile: false,
+                passes: false,
             });
             return;
         }

@@ -124,6 +124,7 @@ impl Work {
                 buf: None,
                 result: Ok(()),
                 volatile: false,
+                passes: false,
             });
             return;
         }
@@ -420,6 +421,7 @@ impl Work {
                     buf,
                     result,
                     volatile,
+                    passes: false,
                 });
             }
         }

@@ -29,6 +29,7 @@ mod ranges;
 mod zeroing;
 
 pub use format::ImageFormat;
+pub(crate) use open::open_beside;
 pub use open::{OpenedFile, measure, open};
 
 use crate::{Origin, Sources};
@@ -152,6 +153,7 @@ impl FileOrigin {
             buf,
             result,
             volatile: false,
+            passes: false,
         });
     }
 
@@ -303,6 +305,7 @@ impl FileOrigin {
                     buf,
                     result,
                     volatile: false,
+                    passes: false,
                 });
             }
             Flight::Write(write) => self.written(write, completion.result),
@@ -351,6 +354,7 @@ impl Origin for FileOrigin {
                 buf: op.verb.into_buf(),
                 result: Err(error),
                 volatile: false,
+                passes: false,
             });
             return;
         }

@@ -25,7 +25,7 @@ mod spec;
 pub use file::ImageFormat;
 pub use identity::Identity;
 pub use late::{KeepSockets, Keeping, KeepsNone};
-pub use open::{OpenError, Opened, measure, open, open_keeping};
+pub use open::{OpenError, Opened, measure, open, open_beside, open_keeping};
 pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
 
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, Token};

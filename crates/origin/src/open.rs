@@ -71,6 +71,9 @@ pub(crate) trait Kind: fmt::Display {
         keeping: Option<&Keeping>,
     ) -> Result<Box<dyn Reached>, OpenError>;
 
+    /// Reaches the origin while another host writes it: see [`open_beside`].
+    fn reach_beside(&self) -> Result<Box<dyn Reached>, OpenError>;
+
     /// How long it is now: see [`measure`].
     fn measure(&self) -> Result<Bytes, OpenError>;
 }
@@ -116,6 +119,15 @@ pub fn open_keeping(
     keeping: &Keeping,
 ) -> Result<Opened, OpenError> {
     spec.kind().reach(read_only, Some(keeping)).map(Opened)
+}
+
+/// Reaches an origin to read it while another host has it open and writes it: what was written there before a read begins is
+/// in what that brings. Nothing is locked. Blocks as [`open`] does.
+///
+/// # Errors
+/// [`OpenError`]; every variant names the origin. An origin of which a read may bring older bytes is refused.
+pub fn open_beside(spec: &OriginSpec) -> Result<Opened, OpenError> {
+    spec.kind().reach_beside().map(Opened)
 }
 
 /// How long an origin is now, whoever has it open. Blocks as [`open`] does.

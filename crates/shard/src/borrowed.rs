@@ -1,10 +1,10 @@
-//! The origin of a disk that has come from another host, before which a [`Borrower`] stands; and what is in the place
-//! of the origin while the other host has it.
+//! The origin of a disk that roams, while the disk is here: a [`Borrower`] stands before it, and what changes at it is
+//! noted for a host that copies blocks from there.
 //!
 //! The answers of the other host come by the shard's mailbox, and are taken in when the origin is polled next.
 
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Token};
-use borrowing::{Ask, Borrower, Ended, Run};
+use borrowing::{Ask, Borrower, Changes, Ended, Manner, Run};
 use origin::{Condition, Origin, Sources};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,6 +29,8 @@ pub(crate) struct Loans(Rc<RefCell<State>>);
 struct State {
     borrower: Borrower,
     answers: Vec<Answer>,
+    /// What changes at the origin.
+    changes: Changes<Token>,
 }
 
 impl Loans {
@@ -37,6 +39,7 @@ impl Loans {
         Self(Rc::new(RefCell::new(State {
             borrower: Borrower::new(first),
             answers: Vec::new(),
+            changes: Changes::default(),
         })))
     }
 
@@ -48,9 +51,14 @@ impl Loans {
         }
     }
 
-    /// What of a run may be borrowed.
-    pub(crate) fn borrowable(&self, run: Run) -> Vec<Run> {
-        self.0.borrow().borrower.borrowable(run)
+    /// The other host is asked so.
+    pub(crate) fn set_manner(&self, manner: Manner) {
+        self.0.borrow_mut().borrower.set_manner(manner);
+    }
+
+    /// What of a run may be borrowed, and is about to be.
+    pub(crate) fn pull(&self, run: Run) -> Vec<Run> {
+        self.0.borrow_mut().borrower.pull(run)
     }
 
     /// An ask is answered, if the other host has what was asked for.
@@ -69,20 +77,54 @@ impl Loans {
         self.push(Answer::End);
     }
 
+    /// Another host begins to copy blocks from the origin.
+    pub(crate) fn watch(&self) {
+        self.0.borrow_mut().changes.watch();
+    }
+
+    /// It copies no more.
+    pub(crate) fn unwatch(&self) {
+        self.0.borrow_mut().changes.unwatch();
+    }
+
+    /// What has changed at the origin since the last time, if everything of it is known.
+    pub(crate) fn take_changes(&self, most: usize) -> Option<Vec<Run>> {
+        self.0.borrow_mut().changes.take(most)
+    }
+
+    fn begins(&self, op: &OriginOp) {
+        let (offset, length) = match &op.verb {
+            OriginVerb::Write { offset, data, .. } => (*offset, Bytes::new(data.len() as u64)),
+            OriginVerb::Discard { offset, length }
+            | OriginVerb::WriteZeroes { offset, length, .. } => (*offset, *length),
+            OriginVerb::Read { .. } | OriginVerb::Flush => return,
+        };
+        self.0.borrow_mut().changes.begins(op.token, offset, length);
+    }
+
+    fn ends(&self, done: &[OriginDone]) {
+        let changes = &mut self.0.borrow_mut().changes;
+        for done in done {
+            changes.ends(&done.token, done.result.is_err());
+        }
+    }
+
     fn push(&self, answer: Answer) {
         self.0.borrow_mut().answers.push(answer);
     }
 
-    fn submit(&self, op: OriginOp, now: Instant) -> Ended {
+    pub(crate) fn submit(&self, op: OriginOp, now: Instant) -> Ended {
         let mut ended = Ended::default();
         self.0.borrow_mut().borrower.submit(op, now, &mut ended);
         ended
     }
 
     /// Takes in what has come from the other host, and gives up what is late.
-    fn poll(&self, now: Instant) -> Ended {
+    pub(crate) fn poll(&self, now: Instant) -> Ended {
         let mut ended = Ended::default();
-        let State { borrower, answers } = &mut *self.0.borrow_mut();
+        let State {
+            borrower, answers, ..
+        } = &mut *self.0.borrow_mut();
         for answer in answers.drain(..) {
             match answer {
                 Answer::Got(number, bytes) => borrower.got(number, &bytes, now, &mut ended),
@@ -95,7 +137,7 @@ impl Loans {
         ended
     }
 
-    fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.0.borrow().borrower.next_deadline()
     }
 }
@@ -137,6 +179,7 @@ impl Origin for BorrowedOrigin {
     }
 
     fn submit(&mut self, op: OriginOp, now: Instant) {
+        self.loans.begins(&op);
         let ended = self.loans.submit(op, now);
         let done = self.pass_on(ended, now);
         debug_assert!(done.is_empty(), "the other host has not answered yet");
@@ -145,7 +188,9 @@ impl Origin for BorrowedOrigin {
     fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
         let ended = self.loans.poll(now);
         done.extend(self.pass_on(ended, now));
+        let before = done.len();
         self.origin.poll(now, done);
+        self.loans.ends(&done[before..]);
     }
 
     fn stood_still(&mut self, time: Duration) {
@@ -171,87 +216,5 @@ impl Origin for BorrowedOrigin {
 
     fn error_number(&mut self, token: Token) -> Option<i32> {
         self.origin.error_number(token)
-    }
-}
-
-/// In the place of a disk's origin while another host has it: that host answers reads, or nobody does.
-pub(crate) struct OthersOrigin {
-    geometry: OriginGeometry,
-    loans: Loans,
-    tell: AskTell,
-    /// Ended, and not told yet.
-    done: Vec<OriginDone>,
-}
-
-impl OthersOrigin {
-    pub(crate) fn new(geometry: OriginGeometry, loans: Loans, tell: AskTell) -> Self {
-        Self {
-            geometry,
-            loans,
-            tell,
-            done: Vec::new(),
-        }
-    }
-
-    fn take_in(&mut self, ended: Ended) {
-        self.done.extend(ended.done);
-        let failed = ended.origin.into_iter();
-        self.done
-            .extend(failed.map(|op| end(op, Err(IoError::Failed))));
-        for ask in ended.asks {
-            (self.tell)(ask);
-        }
-    }
-}
-
-fn end(op: OriginOp, result: Result<(), IoError>) -> OriginDone {
-    OriginDone {
-        token: op.token,
-        buf: op.verb.into_buf(),
-        result,
-        volatile: false,
-    }
-}
-
-impl Origin for OthersOrigin {
-    fn geometry(&self) -> OriginGeometry {
-        self.geometry
-    }
-
-    fn grow(&mut self, _size: Bytes) -> Result<(), IoError> {
-        Err(IoError::NotPermitted)
-    }
-
-    fn submit(&mut self, op: OriginOp, now: Instant) {
-        match op.verb {
-            OriginVerb::Read { .. } => {
-                let ended = self.loans.submit(op, now);
-                self.take_in(ended);
-            }
-            // The other host has done it.
-            OriginVerb::Discard { .. } | OriginVerb::Flush => self.done.push(end(op, Ok(()))),
-            OriginVerb::Write { .. } | OriginVerb::WriteZeroes { .. } => {
-                self.done.push(end(op, Err(IoError::NotPermitted)));
-            }
-        }
-    }
-
-    fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
-        let ended = self.loans.poll(now);
-        self.take_in(ended);
-        done.append(&mut self.done);
-    }
-
-    fn next_deadline(&self) -> Option<Instant> {
-        let done = (!self.done.is_empty()).then_some(Instant::ZERO);
-        done.or_else(|| self.loans.next_deadline())
-    }
-
-    fn sources(&self) -> Sources {
-        Sources::new()
-    }
-
-    fn fingerprint(&self) -> Option<u128> {
-        None
     }
 }

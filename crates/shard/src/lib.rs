@@ -37,6 +37,7 @@ mod latency;
 mod limits;
 mod memory;
 mod open;
+mod others_origin;
 mod own_requests;
 mod owner_records;
 mod owners;
@@ -62,7 +63,7 @@ pub use owners::{Folders, Holder, LockWatch, Owner, OwnerError, OwnerFile, Syste
 pub use retirement::RecordError;
 pub use shard::Shard;
 pub use spec::{DiskSpec, ShardConfig};
-pub use standbys::{StandbyNeeds, StandbyTell};
+pub use standbys::{StandbyNeeds, StandbyTell, Watched};
 pub use status::{
     DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, Opening, RequestTimes, ShardStatus,
 };

@@ -337,6 +337,7 @@ impl Shard {
                 buf: op.verb.into_buf(),
                 result: Err(IoError::ShuttingDown),
                 volatile: false,
+                passes: false,
             };
             self.cache.origin_done(done, self.now);
         }

@@ -5,10 +5,11 @@
 //! - A request is in the gate until it is answered, or passed to the cache: never both.
 //! - A disk in a slot of the cache has a gate that is here, or one that is about to: its clients are in that slot.
 
-use crate::borrowed::{AskTell, BorrowedOrigin, Loans, OthersOrigin};
+use crate::borrowed::{AskTell, BorrowedOrigin, Loans};
 use crate::client::Place;
 use crate::clients::Clients;
 use crate::disk::RequestKind;
+use crate::others_origin::{OriginBeside, OthersOrigin};
 use block_io::{IoError, OriginGeometry, Payload, Verb};
 use borrowing::{Ask, Changes, Run};
 use frontend::{Incoming, Offer, RequestKey, Reservation};
@@ -40,6 +41,24 @@ pub(crate) struct Answered {
 /// Requests that are to be made once more, and their clients.
 type Again = Vec<(usize, Incoming)>;
 
+/// What is noted for another host that copies blocks of a disk which is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// What guests change: it copies from the cache.
+    Guests,
+    /// What changes at the origin, whoever does that: it copies from there.
+    Origin,
+}
+
+/// Another host copies blocks of a disk.
+struct Watch {
+    /// Where the disk was then, and how many flushes of its origin had failed.
+    slot: DiskSlot,
+    failed_flushes: u64,
+    /// What has the changes at its origin, if these are noted.
+    origin: Option<Loans>,
+}
+
 struct Standby {
     offer: Offer,
     tell: StandbyTell,
@@ -50,8 +69,8 @@ struct Standby {
     loans: Option<Loans>,
     /// What its clients change here.
     changes: Changes<(usize, RequestKey)>,
-    /// Where it was when the other host began to copy its cache, and how many flushes of its origin had failed.
-    watched: Option<(DiskSlot, u64)>,
+    /// What the other host copies of it.
+    watch: Option<Watch>,
 }
 
 impl Standby {
@@ -83,7 +102,7 @@ impl Standbys {
             reservation,
             loans: None,
             changes: Changes::default(),
-            watched: None,
+            watch: None,
         };
         self.disks.insert(disk, standby);
     }
@@ -104,8 +123,12 @@ impl Standbys {
         }
     }
 
-    /// What is in the place of the origin of a disk that another host has.
-    pub(crate) fn others_origin(&mut self, disk: DiskId) -> Option<Box<dyn Origin>> {
+    /// What is in the place of the origin of a disk that another host has; its reads go to `beside`, if that is given.
+    pub(crate) fn others_origin(
+        &mut self,
+        disk: DiskId,
+        beside: Option<Box<dyn Origin>>,
+    ) -> Option<Box<dyn Origin>> {
         let geometry = OriginGeometry {
             size: self.offer(disk)?.size,
             sector: Bytes::new(BLOCK_BYTES),
@@ -113,6 +136,9 @@ impl Standbys {
             read_only: false,
         };
         let (loans, tell) = self.borrows(disk)?;
+        if let Some(origin) = beside {
+            return Some(Box::new(OriginBeside::new(origin)));
+        }
         Some(Box::new(OthersOrigin::new(geometry, loans, tell)))
     }
 
@@ -126,23 +152,47 @@ impl Standbys {
         Some((loans, Arc::new(move |ask| tell(StandbyNeeds::Loan(ask)))))
     }
 
-    /// The other host begins to copy the cache of a disk in this slot.
-    pub(crate) fn watch(&mut self, disk: DiskId, slot: DiskSlot, failed_flushes: u64) {
-        if let Some(standby) = self.disks.get_mut(&disk) {
-            standby.changes.watch();
-            standby.watched = Some((slot, failed_flushes));
-        }
+    /// The other host begins to copy blocks of a disk in this slot, of whose origin so many flushes have failed.
+    pub(crate) fn watch(
+        &mut self,
+        disk: DiskId,
+        what: Watched,
+        (slot, failed_flushes): (DiskSlot, u64),
+    ) {
+        self.unwatch(disk);
+        let Some(standby) = self.disks.get_mut(&disk) else {
+            return;
+        };
+        let origin = match what {
+            Watched::Guests => {
+                standby.changes.watch();
+                None
+            }
+            Watched::Origin => {
+                let loans = standby.loans.clone();
+                loans.inspect(Loans::watch)
+            }
+        };
+        standby.watch = Some(Watch {
+            slot,
+            failed_flushes,
+            origin,
+        });
     }
 
     /// It ends.
     pub(crate) fn unwatch(&mut self, disk: DiskId) {
-        if let Some(standby) = self.disks.get_mut(&disk) {
+        let standby = self.disks.get_mut(&disk);
+        let watch = standby.and_then(|standby| {
             standby.changes.unwatch();
-            standby.watched = None;
+            standby.watch.take()
+        });
+        if let Some(origin) = watch.and_then(|watch| watch.origin) {
+            origin.unwatch();
         }
     }
 
-    /// What clients have changed since the last time, if everything of it is known.
+    /// What has changed since the last time, if everything of it is known.
     pub(crate) fn take_changes(
         &mut self,
         disk: DiskId,
@@ -150,11 +200,14 @@ impl Standbys {
         failed_flushes: impl FnOnce(DiskSlot) -> u64,
     ) -> Option<Vec<Run>> {
         let standby = self.disks.get_mut(&disk)?;
-        let (slot, failed) = standby.watched?;
-        if failed_flushes(slot) != failed {
+        let watch = standby.watch.as_ref()?;
+        if failed_flushes(watch.slot) != watch.failed_flushes {
             return None;
         }
-        standby.changes.take(most)
+        match &watch.origin {
+            Some(origin) => origin.take_changes(most),
+            None => standby.changes.take(most),
+        }
     }
 
     /// What a disk has borrowed since it came here.

@@ -34,6 +34,7 @@ pub fn origin_of_zeroes(op: OriginOp) -> OriginDone {
         buf,
         result: Ok(()),
         volatile: false,
+        passes: false,
     }
 }
 

@@ -94,7 +94,7 @@ impl Cache {
                 if let Some(tenant) = self.disks.tenant_of(self.reads.fills().disk(fill)) {
                     self.admission.origin_took(tenant, time);
                 }
-                self.guest_reads().fill_done(fill, done.buf, done.result);
+                self.guest_reads().fill_done(fill, done);
             }
             OriginPurpose::Direct {
                 read,

@@ -9,7 +9,7 @@ use crate::limits::RUN_BLOCKS_MAX;
 use crate::purpose::{Hit, OriginPurpose};
 use crate::under_way::{ReadId, blocks_to, index};
 use admission::Key;
-use block_io::{Buf, IoError, OriginVerb, Slice};
+use block_io::{IoError, OriginDone, OriginVerb, Slice};
 use dirty_log::Found;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Offset};
 
@@ -91,7 +91,7 @@ impl GuestReads<'_> {
     }
 
     /// A fill has come, or has failed to.
-    pub(crate) fn fill_done(&mut self, fill: usize, buf: Option<Buf>, result: Result<(), IoError>) {
+    pub(crate) fn fill_done(&mut self, fill: usize, done: OriginDone) {
         let fill = self.state.fills.remove(fill);
         for waiter in &fill.waiters {
             if self.state.reads.get(waiter.read).is_prefetch() {
@@ -100,7 +100,7 @@ impl GuestReads<'_> {
                     .fetched(fill.disk, waiter.length as u64);
             }
         }
-        let bytes = match (result, buf) {
+        let bytes = match (done.result, done.buf) {
             (Ok(()), Some(buf)) => Ok(buf.freeze()),
             (Err(error), _) => Err(error),
             (Ok(()), None) => Err(IoError::Failed),
@@ -108,11 +108,13 @@ impl GuestReads<'_> {
         match bytes {
             Ok(bytes) => {
                 let (flash, disks) = (self.flash.as_mut(), &mut *self.disks);
-                Admitter::new(self.admission, flash, disks, self.ports).admit_fill(
-                    &fill,
-                    &bytes,
-                    &self.state.reads,
-                );
+                if !done.passes {
+                    Admitter::new(self.admission, flash, disks, self.ports).admit_fill(
+                        &fill,
+                        &bytes,
+                        &self.state.reads,
+                    );
+                }
                 for waiter in &fill.waiters {
                     let bytes = bytes.slice(waiter.skip..waiter.skip + waiter.length);
                     self.fill_part(waiter.read, waiter.part, bytes);

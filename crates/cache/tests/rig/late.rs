@@ -14,6 +14,7 @@ impl Rig {
                     buf: None,
                     result: Err(IoError::TimedOut),
                     volatile: false,
+                    passes: false,
                 }
             }
             OriginVerb::Read { .. } => {

@@ -266,6 +266,7 @@ impl Rig {
             buf: None,
             result: Ok(()),
             volatile: false,
+            passes: false,
         };
         let fails = self.origin_error;
         match op.verb {

@@ -1,37 +1,21 @@
-//! What is cached of a disk at the host that had it before: asked for as its reads need it, and pulled into the cache
-//! here, the newest first.
-//!
-//! ```text
-//!   list    every segment's contents ─► what may be borrowed: reads of the origin go there from now on
-//!   pull    every segment's contents ─► blocks that were not changed here meanwhile ─► the cache
-//! ```
-//! The list is asked for twice, so that none of it is kept.
+//! What is borrowed of a disk that has come from another host, as its [`Row`](strategies::Row) says: what is asked for as
+//! reads need it, and what is pulled into the cache behind the disk.
 
 use super::Happens;
+use super::plan::manner;
+use super::pulling::Pull;
 use super::steps::Steps;
-use borrowing::Run;
-use configuration::Strategy;
-use link_protocol::{Frame, Message, decode_runs};
-use shard::ShardError;
 use std::sync::Arc;
 use std::time::Instant;
+use strategies::{Place, Row};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-use units::{BlockIndex, Bytes};
-
-/// Most blocks that are pulled at a time: half a megabyte, 4 ms of a gigabit.
-const WINDOW_BLOCKS_MAX: u32 = 128;
-/// Most blocks of them in one piece.
-const PIECE_BLOCKS_MAX: u32 = 32;
-
-/// The contents of a segment, and how many segments there are. None: they are not to be had.
-pub(super) type Contents = Option<(u32, Vec<Run>)>;
 
 /// What is borrowed of a disk that is here.
 pub(super) struct Borrowing {
     /// Which the disk came with.
     epoch: u64,
+    row: Row,
     steps: Arc<Steps>,
     tell: UnboundedSender<Happens>,
     /// What pulls, while there is a session.
@@ -49,28 +33,22 @@ impl Borrowing {
     pub(super) fn begin(epoch: u64, steps: Arc<Steps>, tell: UnboundedSender<Happens>) -> Self {
         let mut borrowing = Self {
             epoch,
+            row: steps.plan.row(),
             steps,
             tell,
             pulling: None,
         };
-        if !borrowing.strategy().borrows() {
-            borrowing
-                .steps
-                .handle
-                .end_borrowing(borrowing.steps.entry.id);
-        }
+        let (handle, id) = (&borrowing.steps.handle, borrowing.steps.entry.id);
+        handle.borrow(id, manner(borrowing.row));
         borrowing.pull();
         borrowing
     }
 
-    fn strategy(&self) -> Strategy {
-        self.steps.entry.config.migration.strategy
-    }
-
     fn pull(&mut self) {
-        let borrows = self.strategy().borrows();
-        let pull = Pull::new(borrows, Arc::clone(&self.steps), self.tell.clone());
-        self.pulling = Some(tokio::spawn(pull.run()).abort_handle());
+        let (lists, from) = (manner(self.row).is_some(), self.row.behind);
+        let (steps, tell) = (Arc::clone(&self.steps), self.tell.clone());
+        let pulling = tokio::spawn(pull_all(lists, from, steps, tell));
+        self.pulling = Some(pulling.abort_handle());
     }
 
     fn stop_pulling(&mut self) {
@@ -96,154 +74,30 @@ impl Borrowing {
     }
 }
 
-/// What is done with the contents of a segment.
-#[derive(Clone, Copy)]
-enum Pass {
-    List,
-    Pull,
-}
-
-/// The contents of a segment of a disk of this size, as a frame has them.
-pub(super) fn contents_of(frame: &Frame, size: Bytes) -> Contents {
-    let Message::Contents { segments } = frame.message else {
-        return None;
-    };
-    let blocks = size.get() / units::BLOCK_BYTES;
-    let runs = decode_runs(&frame.data)?.into_iter();
-    let runs = runs.filter(|(first, count)| first + u64::from(*count) <= blocks);
-    let runs = runs.map(|(first, count)| Run {
-        first: BlockIndex::new(first),
-        count,
-    });
-    Some((segments, runs.collect()))
-}
-
-/// Lists and pulls what the other host has.
-pub(super) struct Pull {
-    /// Whether blocks are read at the other host.
-    borrows: bool,
+/// Lists and pulls everything.
+async fn pull_all(
+    lists: bool,
+    from: Option<Place>,
     steps: Arc<Steps>,
     tell: UnboundedSender<Happens>,
-}
-
-impl Pull {
-    /// `borrows`: blocks are read at the other host.
-    pub(super) fn new(borrows: bool, steps: Arc<Steps>, tell: UnboundedSender<Happens>) -> Self {
-        Self {
-            borrows,
-            steps,
-            tell,
-        }
+) {
+    let (id, disk) = (steps.entry.id, &steps.entry.config.name);
+    let (began, lender) = (Instant::now(), steps.peering.there());
+    let pull = Pull::new(lists, from, Arc::clone(&steps), tell.clone());
+    let came = pull.round().await;
+    let seconds = began.elapsed().as_secs_f64();
+    if let (Some(blocks), None) = (came, from) {
+        // What is listed stays there, to be read.
+        tracing::info!(%disk, from = lender, blocks, seconds, "the disk's cache is read where it is");
+        return;
     }
-
-    /// Lists and pulls all of it. How many blocks there are; none if the other host does not lend them any more.
-    pub(super) async fn round(&self) -> Option<u64> {
-        if self.borrows {
-            self.pass(Pass::List).await?;
-        }
-        self.pass(Pass::Pull).await
-    }
-
-    async fn run(self) {
-        let (id, disk) = (self.steps.entry.id, &self.steps.entry.config.name);
-        let began = Instant::now();
-        let from = self.steps.peering.there();
-        let came = self.round().await;
-        // Without an answer, too: what is listed would be asked for in vain.
-        self.steps.handle.end_borrowing(id);
-        let _ = self.tell.send(Happens::Pulled);
-        let seconds = began.elapsed().as_secs_f64();
-        if let Some(blocks) = came {
-            tracing::info!(%disk, from, blocks, seconds, "the disk's cache has come");
-        } else {
-            tracing::info!(%disk, from, "the disk's last host lends nothing more: \
-                the cache fills as the disk is read");
-        }
-    }
-
-    /// Goes through the segments of the other host, the newest first. How many blocks they have; none if it does
-    /// not lend them any more.
-    async fn pass(&self, pass: Pass) -> Option<u64> {
-        let (mut at, mut blocks) = (0, 0);
-        loop {
-            let (answer, contents) = oneshot::channel();
-            self.tell.send(Happens::NeedsContents { at, answer }).ok()?;
-            let (segments, runs) = contents.await.ok()??;
-            blocks += runs.iter().map(|run| u64::from(run.count)).sum::<u64>();
-            match pass {
-                Pass::List => self.steps.handle.list_borrowable(self.steps.entry.id, runs),
-                Pass::Pull => self.pull(runs).await,
-            }
-            at += 1;
-            if at >= segments {
-                return Some(blocks);
-            }
-        }
-    }
-
-    /// Brings runs into the cache, a window of blocks at a time. After each it rests for as long as that took: half of
-    /// the time the link and both flashes are the guest's and its neighbours'.
-    async fn pull(&self, runs: Vec<Run>) {
-        let mut pieces = runs.into_iter().flat_map(pieces).peekable();
-        while pieces.peek().is_some() {
-            let began = Instant::now();
-            let (mut under_way, mut blocks) = (Vec::new(), 0);
-            while let Some(piece) =
-                pieces.next_if(|piece| blocks + piece.count <= WINDOW_BLOCKS_MAX)
-            {
-                blocks += piece.count;
-                under_way.push(self.begin(piece));
-            }
-            for ended in under_way {
-                // What could not be pulled is read when a guest needs it.
-                let _ = ended.await;
-            }
-            tokio::time::sleep(began.elapsed()).await;
-        }
-    }
-
-    fn begin(&self, run: Run) -> oneshot::Receiver<Result<(), ShardError>> {
-        let (sender, ended) = oneshot::channel();
-        let reply = Box::new(move |result| {
-            let _ = sender.send(result);
-        });
-        let (id, handle) = (self.steps.entry.id, &self.steps.handle);
-        if self.borrows {
-            handle.pull(id, run, reply);
-        } else {
-            handle.prefetch(id, run, reply);
-        }
-        ended
-    }
-}
-
-/// The parts of a run that are pulled one after the other.
-fn pieces(run: Run) -> impl Iterator<Item = Run> {
-    let starts = (0..run.count).step_by(PIECE_BLOCKS_MAX as usize);
-    starts.map(move |start| Run {
-        first: run.first.advance(u64::from(start)),
-        count: (run.count - start).min(PIECE_BLOCKS_MAX),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_is_pulled_in_pieces() {
-        let run = |first, count| Run {
-            first: BlockIndex::new(first),
-            count,
-        };
-        let all: Vec<Run> = pieces(run(5, 2 * PIECE_BLOCKS_MAX + 1)).collect();
-        let size = u64::from(PIECE_BLOCKS_MAX);
-        let expected = [
-            run(5, PIECE_BLOCKS_MAX),
-            run(5 + size, PIECE_BLOCKS_MAX),
-            run(5 + 2 * size, 1),
-        ];
-        assert_eq!(all, expected);
-        assert_eq!(pieces(run(5, 0)).count(), 0);
+    // Without an answer, too: what is listed would be asked for in vain.
+    steps.handle.borrow(id, None);
+    let _ = tell.send(Happens::Pulled);
+    if let Some(blocks) = came {
+        tracing::info!(%disk, from = lender, blocks, seconds, "the disk's cache has come");
+    } else {
+        tracing::info!(%disk, from = lender, "the disk's last host lends nothing more: \
+            the cache fills as the disk is read");
     }
 }

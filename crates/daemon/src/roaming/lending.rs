@@ -5,7 +5,7 @@ use block_io::PAGE_BYTES;
 use cache::{Borrowed, LoanRequest};
 use flash_format::SegmentIndex;
 use link_protocol::{DATA_MAX, Frame, Message, NotServed, encode_runs};
-use shard::{Reply, ShardHandle};
+use shard::{Reply, ShardHandle, Watched};
 use std::sync::Arc;
 use tokio::sync::{Mutex, oneshot};
 use units::{BlockIndex, DiskId};
@@ -43,10 +43,10 @@ impl Lending {
         });
     }
 
-    /// Notes from now on what guests of a disk change that is here, for the host that copies its cache.
-    pub(super) fn watch(self, peering: Peering, number: u64) {
+    /// Notes from now on what changes of a disk that is here, for the host that copies its cache.
+    pub(super) fn watch(self, what: Watched, peering: Peering, number: u64) {
         tokio::spawn(async move {
-            let watched = ask(|reply| self.shard.watch(self.disk, true, reply)).await;
+            let watched = ask(|reply| self.shard.watch(self.disk, Some(what), reply)).await;
             let message = match watched {
                 Some(()) => Message::Watched { epoch: self.epoch },
                 None => not_served().0,
@@ -57,7 +57,7 @@ impl Lending {
 
     /// The host that copies the cache has gone.
     pub(super) fn unwatch(self) {
-        self.shard.watch(self.disk, false, Box::new(|_| {}));
+        self.shard.watch(self.disk, None, Box::new(|_| {}));
     }
 
     /// With which epoch it is lent.

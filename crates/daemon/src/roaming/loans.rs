@@ -5,16 +5,20 @@
 //! what was changed here since then is known to be changed. A grant that is repeated begins nothing.
 
 use super::Happens;
-use super::borrowing::{Borrowing, Contents, contents_of};
+use super::borrowing::Borrowing;
+use super::held_copy::HeldCopy;
 use super::lending::Lending;
+use super::pulling::{Contents, contents_of};
 use super::questions::{Questions, Waiting};
-use super::standing::Standing;
+use super::standing::{Preparation, Standing};
 use super::steps::Steps;
 use crate::peering::Peering;
 use borrowing::Ask;
 use handoff::{Action, Event, Role};
 use link_protocol::{Frame, Message};
+use shard::Watched;
 use std::sync::Arc;
+use strategies::{Place, WaitsFor};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use units::DiskId;
@@ -71,13 +75,14 @@ impl Loans {
         match event {
             Event::Taken(Ok(())) => {
                 let (granted, taken) = (self.granted.take(), self.taking.take());
-                let lists = steps.entry.config.migration.strategy.lists();
+                self.stands_in = None;
+                let lists = steps.plan.row().lists();
                 match taken.filter(|taken| lists && granted == Some(*taken)) {
                     Some(epoch) => {
                         let (steps, tell) = (Arc::clone(steps), tell.clone());
                         self.borrowing = Some(Borrowing::begin(epoch, steps, tell));
                     }
-                    None => steps.handle.end_borrowing(id),
+                    None => steps.handle.borrow(id, None),
                 }
             }
             Event::Unlocked => {
@@ -102,17 +107,19 @@ impl Loans {
         self.questions.end();
     }
 
-    /// Lets the cache of the disk be copied ahead, or no more.
+    /// Lets the cache of the disk be copied ahead from there, or no more.
     pub(super) fn stand(
         &mut self,
-        stands: bool,
+        stands: Option<Place>,
         steps: &Arc<Steps>,
         tell: &UnboundedSender<Happens>,
     ) {
-        if !stands {
-            self.stand_down();
-        } else if self.standing.is_none() {
-            self.standing = Some(Standing::begin(Arc::clone(steps), tell.clone()));
+        match stands {
+            None => self.stand_down(),
+            Some(from) if self.standing.is_none() => {
+                self.standing = Some(Standing::begin(from, Arc::clone(steps), tell.clone()));
+            }
+            Some(_) => {}
         }
     }
 
@@ -125,10 +132,24 @@ impl Loans {
         self.stands_in = self.standing.as_ref().map(|_| epoch);
     }
 
-    /// The disk comes: what has copied its cache ahead is to finish.
-    pub(super) fn take_standing(&mut self) -> Option<Standing> {
+    /// The disk comes with this epoch: what is to be done before it is opened.
+    pub(super) fn prepare(
+        &mut self,
+        epoch: u64,
+        steps: &Arc<Steps>,
+        tell: &UnboundedSender<Happens>,
+    ) -> Preparation {
         self.stands_in = None;
-        self.standing.take()
+        if let Some(standing) = self.standing.take() {
+            return Preparation::Copied(standing);
+        }
+        let waits_for = steps.plan.row().waits_for;
+        if waits_for != WaitsFor::Everything || self.granted != Some(epoch) {
+            return Preparation::Nothing;
+        }
+        // The other host has let go of the disk, and lends it already.
+        self.stands_in = Some(epoch);
+        Preparation::ToCopy(HeldCopy::new(Arc::clone(steps), tell.clone()))
     }
 
     /// Everything that could be borrowed was pulled.
@@ -202,10 +223,10 @@ impl Loans {
     }
 
     /// The other host begins to copy the cache of a disk that is served here in this epoch.
-    pub(super) fn watch(&mut self, epoch: u64, number: u64, steps: &Steps) {
+    pub(super) fn watch(&mut self, epoch: u64, what: Watched, number: u64, steps: &Steps) {
         let lending = Lending::new(steps.entry.id, epoch, steps.handle.clone());
         self.watched = Some(lending.clone());
-        lending.watch(steps.peering.clone(), number);
+        lending.watch(what, steps.peering.clone(), number);
     }
 
     /// Answers what the other host asks, of this epoch.

@@ -10,9 +10,12 @@
 mod borrowing;
 mod draining;
 mod entering;
+mod held_copy;
 mod lending;
 mod loans;
+mod plan;
 mod proxied_reads;
+mod pulling;
 mod questions;
 mod register;
 mod standing;
@@ -49,7 +52,7 @@ enum Happens {
     /// What it borrows is listed, or pulled: the contents of a segment of the other host are needed.
     NeedsContents {
         at: u32,
-        answer: oneshot::Sender<borrowing::Contents>,
+        answer: oneshot::Sender<pulling::Contents>,
     },
     /// Everything that could be borrowed was pulled.
     Pulled,

@@ -1,6 +1,6 @@
 //! Questions about a disk that the other host has not answered yet.
 
-use super::borrowing::Contents;
+use super::pulling::Contents;
 use link_protocol::Frame;
 use std::collections::BTreeMap;
 use tokio::sync::oneshot;

@@ -1,23 +1,27 @@
 //! The cache of a disk that another host has, copied ahead of it while a VM is about to come.
 //!
 //! ```text
-//!   watch    the owner notes from now on what its guests change
+//!   watch    the owner notes from now on what its guests change, or what changes at the origin
 //!   stand    the disk is attached here as the owner's: what was cached of it before is gone
-//!   copy     the owner's blocks, newest first ─► the cache ◄─ discard: what the owner says is stale
-//!   finish   the owner has let go: what is stale, until nothing is; detached, to be attached as the successor's
+//!   copy     what the owner has cached, newest first ─► the cache ◄─ discard: what the owner says is stale
+//!   finish   the owner has let go: what is stale, until nothing is; one more round, if requests wait for that;
+//!            detached, to be attached as the successor's
 //! ```
+//! The blocks come from the owner's cache, or from the origin, which the owner still writes.
 //!
 //! Invariants:
 //! - What the owner has told as stale is discarded before anything else is asked: the owner tells it once.
 //! - A copy counts only if all of this went well in one session.
 
 use super::Happens;
-use super::borrowing::Pull;
+use super::held_copy::HeldCopy;
+use super::pulling::Pull;
 use super::steps::Steps;
 use borrowing::Run;
 use link_protocol::{Frame, Message, decode_runs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use strategies::{Place, WaitsFor};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use units::BlockIndex;
@@ -32,9 +36,11 @@ const ROUND_SHARE: u32 = 8;
 /// After how long it is tried again if it went wrong.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// The owner has let go of the disk and granted this epoch. The answer: whether the copy counts.
+/// The owner has let go of the disk and granted this epoch; requests wait until then at most. The answer: whether the copy
+/// counts.
 struct Finish {
     epoch: u64,
+    until: Instant,
     reply: oneshot::Sender<bool>,
 }
 
@@ -44,24 +50,84 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    pub(super) fn begin(steps: Arc<Steps>, tell: UnboundedSender<Happens>) -> Self {
+    /// Copies blocks from there.
+    pub(super) fn begin(from: Place, steps: Arc<Steps>, tell: UnboundedSender<Happens>) -> Self {
         let (finish, finishing) = oneshot::channel();
-        let copy = Copy { steps, tell };
+        let copy = Copy { from, steps, tell };
         tokio::spawn(copy.run(finishing));
         Self { finish }
     }
 
     /// The owner has let go of the disk and granted this epoch: takes in what is stale, and detaches the disk. Whether
     /// the copy counts.
-    pub(super) async fn finish(self, epoch: u64) -> bool {
+    async fn finish(self, epoch: u64, until: Instant) -> bool {
         let (reply, answer) = oneshot::channel();
-        let asked = self.finish.send(Finish { epoch, reply });
+        let asked = self.finish.send(Finish {
+            epoch,
+            until,
+            reply,
+        });
         asked.is_ok() && answer.await.unwrap_or(false)
     }
 }
 
+/// What is done before a disk that comes is opened.
+pub(super) enum Preparation {
+    Nothing,
+    /// What was copied ahead is finished.
+    Copied(Standing),
+    /// All of it is copied now.
+    ToCopy(HeldCopy),
+}
+
+impl Preparation {
+    /// Does it, for the disk of this epoch; requests wait until then at most. Whether what is cached of the disk counts.
+    pub(super) async fn finish(self, epoch: u64, until: Instant) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Copied(standing) => standing.finish(epoch, until).await,
+            Self::ToCopy(copy) => copy.finish(until).await,
+        }
+    }
+}
+
+/// A disk that is attached as the other host's.
+pub(super) struct Attachment<'a>(&'a Steps);
+
+impl<'a> Attachment<'a> {
+    /// Attaches it; its reads go there.
+    pub(super) async fn begin(steps: &'a Steps, reads: Place) -> Result<Self, Ended> {
+        // One that ended may still be on its way out.
+        detach(steps).await;
+        let opener = steps.control.opener();
+        let standing = opener.stand_by(&steps.entry, steps.size, reads).await;
+        standing.map(|()| Self(steps)).map_err(|problem| {
+            let disk = &steps.entry.config.name;
+            let reason = api::types::Problem::in_a_line(&problem);
+            tracing::warn!(%disk, reason, "the disk's cache cannot be copied ahead");
+            Ended
+        })
+    }
+
+    /// Detaches it.
+    pub(super) async fn end(self) {
+        detach(self.0).await;
+    }
+}
+
+async fn detach(steps: &Steps) {
+    let (sender, answer) = oneshot::channel();
+    let reply = Box::new(move |result: Result<(), _>| {
+        let _ = sender.send(result);
+    });
+    steps.handle.stand_down(steps.entry.id, reply);
+    // A shard that has stopped has no disks.
+    let _ = answer.await;
+}
+
 /// Who copies.
 struct Copy {
+    from: Place,
     steps: Arc<Steps>,
     tell: UnboundedSender<Happens>,
 }
@@ -69,7 +135,7 @@ struct Copy {
 type Finishing = oneshot::Receiver<Finish>;
 
 /// The owner did not answer, or the copy cannot be kept right.
-struct Ended;
+pub(super) struct Ended;
 
 impl Copy {
     async fn run(self, mut finishing: Finishing) {
@@ -78,7 +144,7 @@ impl Copy {
                 return;
             };
             // Nothing of it counts: a finish that waits is told so when its channel goes.
-            self.detach().await;
+            detach(&self.steps).await;
             tokio::select! {
                 _ = &mut finishing => return,
                 () = tokio::time::sleep(RETRY_PAUSE) => {}
@@ -88,25 +154,19 @@ impl Copy {
 
     /// Copies until the disk comes here, or nobody waits for it any more.
     async fn copy(&self, finishing: &mut Finishing) -> Result<(), Ended> {
-        let disk = &self.steps.entry.config.name;
-        // One that ended may still be on its way out.
-        self.detach().await;
+        // What one has noted that ended is not asked for any more.
+        detach(&self.steps).await;
         let epoch = self.watch().await?;
-        let (opener, entry) = (self.steps.control.opener(), &self.steps.entry);
-        if let Err(problem) = opener.stand_by(entry, self.steps.size).await {
-            let reason = api::types::Problem::in_a_line(&problem);
-            tracing::warn!(%disk, reason, "the disk's cache cannot be copied ahead");
-            return Err(Ended);
-        }
+        let attachment = Attachment::begin(&self.steps, self.from).await?;
         // The loans of its reads are asked with the owner's epoch.
         let _ = self.tell.send(Happens::Stands { epoch });
         let finish = self.copy_rounds(epoch, finishing).await?;
         let Some(finish) = finish else {
-            self.detach().await;
+            attachment.end().await;
             return Ok(());
         };
-        let counts = finish.epoch == epoch + 1 && self.take_in_stale(epoch).await.is_ok();
-        self.detach().await;
+        let counts = finish.epoch == epoch + 1 && self.take_in_last(epoch, finish.until).await;
+        attachment.end().await;
         let _ = finish.reply.send(counts);
         Ok(())
     }
@@ -120,7 +180,7 @@ impl Copy {
         let mut rounds = 0;
         loop {
             let began = Instant::now();
-            let pull = Pull::new(true, Arc::clone(&self.steps), self.tell.clone());
+            let pull = self.pull();
             let mut round = std::pin::pin!(pull.round());
             let mut is_copying = true;
             let mut next_round = None;
@@ -144,6 +204,29 @@ impl Copy {
         }
     }
 
+    fn pull(&self) -> Pull {
+        let lists = self.from == Place::Lender;
+        Pull::new(
+            lists,
+            Some(self.from),
+            Arc::clone(&self.steps),
+            self.tell.clone(),
+        )
+    }
+
+    /// The owner has let go of the disk: takes in what it has changed last, and one more round if requests wait for
+    /// that. Whether the copy counts.
+    async fn take_in_last(&self, epoch: u64, until: Instant) -> bool {
+        if self.take_in_stale(epoch).await.is_err() {
+            return false;
+        }
+        if self.steps.plan.row().waits_for != WaitsFor::Changes {
+            // Nothing changes meanwhile, so each part of it counts.
+            let _ = tokio::time::timeout_at(until.into(), self.pull().round()).await;
+        }
+        true
+    }
+
     fn tell_of_round(&self, copied: Option<u64>, took: Duration, rounds: u32) {
         let disk = &self.steps.entry.config.name;
         let seconds = took.as_secs_f64();
@@ -158,7 +241,11 @@ impl Copy {
 
     async fn watch(&self) -> Result<u64, Ended> {
         let disk = self.steps.entry.id.to_u128();
-        let answer = self.ask(Message::AskWatch { disk }).await?;
+        let answer = self.ask(match self.from {
+            Place::Lender => Message::AskWatch { disk },
+            Place::Origin => Message::AskWatchOrigin { disk },
+        });
+        let answer = answer.await?;
         match answer.message {
             Message::Watched { epoch } => Ok(epoch),
             _ => Err(Ended),
@@ -196,16 +283,6 @@ impl Copy {
         };
         self.steps.handle.stale(self.steps.entry.id, run, reply);
         answer
-    }
-
-    async fn detach(&self) {
-        let (sender, answer) = oneshot::channel();
-        let reply = Box::new(move |result: Result<(), _>| {
-            let _ = sender.send(result);
-        });
-        self.steps.handle.stand_down(self.steps.entry.id, reply);
-        // A shard that has stopped has no disks.
-        let _ = answer.await;
     }
 
     /// Asks the owner. No answer comes if the session is lost.

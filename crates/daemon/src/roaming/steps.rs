@@ -1,8 +1,9 @@
 //! The steps of a hand-over that take time: each is under way on its own while the task listens on.
 
 use super::Error;
+use super::plan::Plan;
 use super::register::Register;
-use super::standing::Standing;
+use super::standing::Preparation;
 use crate::control::Control;
 use crate::peering::Peering;
 use crate::registry::{Entry, Phase};
@@ -15,7 +16,7 @@ use origin::Opened;
 use shard::{Reply, ShardHandle};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use units::Bytes;
 
@@ -32,6 +33,7 @@ pub(super) struct Steps {
     pub(super) peering: Peering,
     pub(super) register: Register,
     pub(super) size: Bytes,
+    pub(super) plan: Plan,
     /// What keeps the origin locked while its record is written.
     locked: Mutex<Option<Opened>>,
     /// The last failure that was logged: it is not said again until something has gone well.
@@ -49,8 +51,10 @@ impl Steps {
         register: Register,
         size: Bytes,
     ) -> Self {
+        let plan = Plan::new(&entry.config.migration);
         Self {
             control,
+            plan,
             entry,
             handle,
             peering,
@@ -85,15 +89,15 @@ impl Steps {
         self.ask(|shard, reply| shard.destage(id, reply)).await
     }
 
-    /// Carries a step out that [`Ownership`](handoff::Ownership) asks for; `standing` has copied the cache of a disk that
-    /// is taken.
+    /// Carries a step out that [`Ownership`](handoff::Ownership) asks for. A disk that is taken is prepared first: requests wait
+    /// until then at most.
     ///
     /// # Panics
     /// At an action that is no step.
     pub(super) async fn carry_out(
         self: Arc<Self>,
         action: Action,
-        standing: Option<Standing>,
+        (preparation, until): (Preparation, Instant),
     ) -> Event {
         match action {
             Action::Close => self.close().await,
@@ -110,9 +114,7 @@ impl Steps {
                 Event::Unlocked
             }
             Action::Take { epoch } => {
-                if let Some(standing) = standing
-                    && standing.finish(epoch).await
-                {
+                if preparation.finish(epoch, until).await {
                     self.copied.store(epoch, Ordering::Relaxed);
                 }
                 Event::Taken(self.take(epoch).await)

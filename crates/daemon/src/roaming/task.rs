@@ -4,6 +4,7 @@
 use super::draining::Draining;
 use super::loans::Loans;
 use super::proxied_reads::{Ended, ProxiedReads};
+use super::standing::Preparation;
 use super::steps::{RETRY_PAUSE, Steps};
 use super::under_way::UnderWay;
 use super::wording::{heard, refusal, worded};
@@ -16,16 +17,19 @@ use block_io::IoError;
 use borrowing::Ask;
 use handoff::{Action, Event, IncomingClient, Look, Message, Notice, Ownership, Refusal, Role};
 use link_protocol::{Frame, Message as Said, NotServed};
-use shard::StandbyNeeds;
+use shard::{StandbyNeeds, Watched};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use strategies::Ahead;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use units::{Bytes, Offset};
 
 /// How long a guest waits for its disk, or for the bytes of a read.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How much of that time may be used to copy its cache.
+const HELD_MAX: Duration = Duration::from_secs(7);
 /// After how long a claim that was refused is made again.
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
@@ -297,7 +301,8 @@ impl Roamer {
                 self.refusal = Some(why);
                 self.hear(Message::Refuse { why }, false).await;
             }
-            Said::AskWatch { .. } => self.watch(number).await,
+            Said::AskWatch { .. } => self.watch(Watched::Guests, number).await,
+            Said::AskWatchOrigin { .. } => self.watch(Watched::Origin, number).await,
             Said::AskContents { epoch, .. }
             | Said::AskBlocks { epoch, .. }
             | Said::AskStale { epoch, .. } => {
@@ -310,10 +315,10 @@ impl Roamer {
     }
 
     /// The other host, which stands by, begins to copy the cache of the disk.
-    async fn watch(&mut self, number: u64) {
+    async fn watch(&mut self, what: Watched, number: u64) {
         let epoch = self.ownership.epoch();
         if let Some(epoch) = epoch.filter(|_| self.ownership.serves()) {
-            return self.loans.watch(epoch, number, &self.steps);
+            return self.loans.watch(epoch, what, number, &self.steps);
         }
         let why = NotServed::Elsewhere;
         let refusal = Frame::numbered(number, Said::NotServed { why });
@@ -322,12 +327,15 @@ impl Roamer {
 
     /// Lets the cache be copied ahead while a VM is here and the other host has the disk.
     fn stand_or_not(&mut self) {
-        let goes_ahead = self.steps.entry.config.migration.strategy.goes_ahead();
-        let stands = match self.ownership.role() {
-            Role::Standby | Role::Claiming => self.session.stands && self.has_client && goes_ahead,
+        let comes = match self.ownership.role() {
+            Role::Standby | Role::Claiming => self.session.stands && self.has_client,
             // Who takes the disk has ended it.
             Role::Taking => return,
             Role::Owner | Role::Granting | Role::Giving => false,
+        };
+        let stands = match self.steps.plan.row().ahead {
+            Ahead::Copies(from) if comes => Some(from),
+            Ahead::Copies(_) | Ahead::Passing | Ahead::Nothing => None,
         };
         self.loans.stand(stands, &self.steps, &self.tell);
     }
@@ -466,11 +474,14 @@ impl Roamer {
                         }
                         _ => {}
                     }
-                    let standing = match step {
-                        Action::Take { .. } => self.loans.take_standing(),
-                        _ => None,
+                    let preparation = match step {
+                        Action::Take { epoch } => {
+                            self.loans.prepare(epoch, &self.steps, &self.tell)
+                        }
+                        _ => Preparation::Nothing,
                     };
-                    let step = Arc::clone(&self.steps).carry_out(step, standing);
+                    let until = self.asked.unwrap_or_else(Instant::now) + HELD_MAX;
+                    let step = Arc::clone(&self.steps).carry_out(step, (preparation, until));
                     self.under_way.begin(false, step);
                 }
             }

@@ -12,6 +12,7 @@ pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
         | Said::AskContents { disk, .. }
         | Said::AskBlocks { disk, .. }
         | Said::AskWatch { disk }
+        | Said::AskWatchOrigin { disk }
         | Said::AskStale { disk, .. } => Some(DiskId::from_u128(*disk)),
         Said::Client { unit, .. }
         | Said::Claim { unit, .. }

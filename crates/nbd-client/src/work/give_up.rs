@@ -62,6 +62,7 @@ impl Work {
                 buf: None,
                 result: Err(error),
                 volatile: false,
+                passes: false,
             });
         }
     }

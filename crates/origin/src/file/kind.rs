@@ -1,6 +1,6 @@
 //! Files and block devices among the kinds of origins.
 
-use super::{FileOrigin, ImageFormat, OpenedFile, measure, open};
+use super::{FileOrigin, ImageFormat, OpenedFile, measure, open, open_beside};
 use crate::open::{Kind, Reached};
 use crate::{FileSpec, Identity, Keeping, OpenError, Origin};
 use block_io::{BufPool, OriginGeometry};
@@ -15,6 +15,10 @@ impl Kind for FileSpec {
         _keeping: Option<&Keeping>,
     ) -> Result<Box<dyn Reached>, OpenError> {
         Ok(Box::new(open(self, read_only)?))
+    }
+
+    fn reach_beside(&self) -> Result<Box<dyn Reached>, OpenError> {
+        Ok(Box::new(open_beside(self)?))
     }
 
     fn measure(&self) -> Result<Bytes, OpenError> {

@@ -60,17 +60,37 @@ impl OpenedFile {
 /// # Errors
 /// [`OpenError`], each variant naming the origin.
 pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
+    open_as(
+        spec,
+        if read_only {
+            Access::Read
+        } else {
+            Access::Write
+        },
+    )
+}
+
+/// Opens a file or block device to read it while another host writes it, without a lock.
+///
+/// # Errors
+/// [`OpenError`], each variant naming the origin. A file on NFS or SMB without direct I/O is refused: this host may have
+/// older bytes of it in memory.
+pub(crate) fn open_beside(spec: &FileSpec) -> Result<OpenedFile, OpenError> {
+    open_as(spec, Access::Beside)
+}
+
+/// What a file is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Write,
+    Read,
+    Beside,
+}
+
+fn open_as(spec: &FileSpec, access: Access) -> Result<OpenedFile, OpenError> {
+    let read_only = access != Access::Write;
     let named = OriginSpec::File(spec.clone());
-    let failed = |errno: Errno| match errno {
-        Errno::BUSY | Errno::WOULDBLOCK => OpenError::InUse {
-            origin: named.to_string(),
-            by: "another process",
-        },
-        Errno::ROFS => OpenError::ReadOnly {
-            origin: named.to_string(),
-        },
-        errno => unreachable_because(&named, errno.into()),
-    };
+    let failed = |errno: Errno| failed(&named, errno);
     let stat = rustix::fs::stat(&spec.path).map_err(failed)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     let mut flags = OFlags::CLOEXEC;
@@ -89,15 +109,7 @@ pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
         }
     }
     let (fd, memory_align) = open_best(spec, flags).map_err(failed)?;
-    let lock = if read_only {
-        FlockOperation::NonBlockingLockShared
-    } else {
-        FlockOperation::NonBlockingLockExclusive
-    };
-    if !read_only || !flock_is_of_bytes(&fd) {
-        rustix::fs::flock(&fd, lock).map_err(failed)?;
-    }
-    lock_like_qemu(&fd, &named, read_only)?;
+    lock(&fd, &named, access, memory_align > 1)?;
     let size = Bytes::new(rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(failed)?);
     let sector = Bytes::new(SECTOR);
     if size.is_zero() || !size.is_multiple_of(SECTOR) {
@@ -122,6 +134,42 @@ pub fn open(spec: &FileSpec, read_only: bool) -> Result<OpenedFile, OpenError> {
         memory_align,
         regular,
     })
+}
+
+fn failed(named: &OriginSpec, errno: Errno) -> OpenError {
+    match errno {
+        Errno::BUSY | Errno::WOULDBLOCK => OpenError::InUse {
+            origin: named.to_string(),
+            by: "another process",
+        },
+        Errno::ROFS => OpenError::ReadOnly {
+            origin: named.to_string(),
+        },
+        errno => unreachable_because(named, errno.into()),
+    }
+}
+
+/// Keeps others away, as far as this access asks for it.
+fn lock(
+    fd: &OwnedFd,
+    named: &OriginSpec,
+    access: Access,
+    is_direct: bool,
+) -> Result<(), OpenError> {
+    let flock = |lock| rustix::fs::flock(fd, lock).map_err(|errno| failed(named, errno));
+    match access {
+        Access::Write => flock(FlockOperation::NonBlockingLockExclusive)?,
+        Access::Read if flock_is_of_bytes(fd) => {}
+        Access::Read => flock(FlockOperation::NonBlockingLockShared)?,
+        Access::Beside if is_direct || !flock_is_of_bytes(fd) => return Ok(()),
+        Access::Beside => {
+            return Err(OpenError::Refused {
+                origin: named.to_string(),
+                reason: "without direct I/O it may show older bytes than its writer's".to_owned(),
+            });
+        }
+    }
+    lock_like_qemu(fd, named, access == Access::Read)
 }
 
 /// Whether the file system makes a lock of all bytes of a `flock`, as NFS and SMB do. A reader on another

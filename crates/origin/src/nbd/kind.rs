@@ -16,6 +16,14 @@ impl Kind for NbdSpec {
         Ok(Box::new(dial(self, read_only, keeping)?))
     }
 
+    /// A server may answer one connection from a cache of its own that does not have what another one wrote.
+    fn reach_beside(&self) -> Result<Box<dyn Reached>, OpenError> {
+        Err(OpenError::Refused {
+            origin: self.to_string(),
+            reason: "an NBD server is not read while another host writes to it".to_owned(),
+        })
+    }
+
     fn measure(&self) -> Result<Bytes, OpenError> {
         Ok(dial(self, true, None)?.geometry().size)
     }

@@ -3,12 +3,13 @@
 use super::{Attached, Message, ShardHandle};
 use crate::error::{Reply, ShardError};
 use crate::spec::DiskSpec;
-use crate::standbys::StandbyTell;
+use crate::standbys::{StandbyTell, Watched};
 use block_io::IoError;
-use borrowing::Run;
+use borrowing::{Manner, Run};
 use cache::{Borrowed, LoanRequest};
 use frontend::Offer;
 use handoff::{IncomingClient, Look};
+use origin::Opened;
 use units::{Bytes, DiskId, Offset};
 
 /// What is said about a disk that roams.
@@ -50,13 +51,16 @@ pub(crate) enum Roaming {
 pub(crate) enum Ahead {
     /// The other host, which stands by, begins to copy the disk's cache, or ends.
     Watch {
-        begins: bool,
+        /// What is noted from now on; nothing any more unless given.
+        what: Option<Watched>,
         reply: Reply<()>,
     },
     TakeChanges(Reply<Vec<Run>>),
     /// Attaches the disk as the other host's.
     Stand {
         spec: Box<DiskSpec>,
+        /// What its reads go to; the other host unless given.
+        origin: Option<Box<Opened>>,
         reply: Reply<Attached>,
     },
     /// Detaches it again.
@@ -70,6 +74,7 @@ pub(crate) enum Ahead {
 
 /// What is said about what a disk borrows of the host that had it before.
 pub(crate) enum Borrow {
+    Manner(Manner),
     List(Vec<Run>),
     Answer { number: u64, bytes: Option<Vec<u8>> },
     Linked(bool),
@@ -174,49 +179,61 @@ impl ShardHandle {
         self.about_roaming(disk, Roaming::Lend { request, reply });
     }
 
+    /// The host that had an attached roaming disk before is asked so from now on; `None`: not any more.
+    pub fn borrow(&self, disk: DiskId, manner: Option<Manner>) {
+        let what = manner.map_or(Borrow::End, Borrow::Manner);
+        self.about_borrowing(disk, what);
+    }
+
     /// The host that had an attached roaming disk before has these blocks in its cache.
     pub fn list_borrowable(&self, disk: DiskId, runs: Vec<Run>) {
-        self.borrow(disk, Borrow::List(runs));
+        self.about_borrowing(disk, Borrow::List(runs));
     }
 
     /// The host that had the disk before has answered [`StandbyNeeds::Loan`](crate::StandbyNeeds::Loan):
     /// with the bytes of whole blocks, or that it does not have them.
     pub fn answer_loan(&self, disk: DiskId, number: u64, bytes: Option<Vec<u8>>) {
-        self.borrow(disk, Borrow::Answer { number, bytes });
+        self.about_borrowing(disk, Borrow::Answer { number, bytes });
     }
 
     /// The host that had the disk before can be asked, or cannot.
     pub fn set_lender_linked(&self, disk: DiskId, is_linked: bool) {
-        self.borrow(disk, Borrow::Linked(is_linked));
+        self.about_borrowing(disk, Borrow::Linked(is_linked));
     }
 
     /// Brings what of a run can be borrowed into the cache, as far as it has room.
     pub fn pull(&self, disk: DiskId, run: Run, reply: Reply<()>) {
-        self.borrow(disk, Borrow::Pull { run, reply });
+        self.about_borrowing(disk, Borrow::Pull { run, reply });
     }
 
     /// Brings a run into the cache, as far as it has room, from wherever it can be had.
     pub fn prefetch(&self, disk: DiskId, run: Run, reply: Reply<()>) {
-        self.borrow(disk, Borrow::Prefetch { run, reply });
+        self.about_borrowing(disk, Borrow::Prefetch { run, reply });
     }
 
-    /// The other host stands by for a disk that is served here, and copies its cache from now on, or no more. Fails
-    /// if the disk is not served here.
-    pub fn watch(&self, disk: DiskId, begins: bool, reply: Reply<()>) {
-        self.about_roaming(disk, Roaming::Ahead(Ahead::Watch { begins, reply }));
+    /// The other host stands by for a disk that is served here, and copies blocks of it from now on, of which this is
+    /// noted; or no more. Fails if the disk is not served here.
+    pub fn watch(&self, disk: DiskId, what: Option<Watched>, reply: Reply<()>) {
+        self.about_roaming(disk, Roaming::Ahead(Ahead::Watch { what, reply }));
     }
 
-    /// What guests have changed of a disk since the last time, if it was watched from before that on: some of it,
+    /// What has changed of a disk since the last time, if it was watched from before that on: some of it,
     /// until it is empty. Fails once that is not known; what was copied does not count then.
     pub fn take_changes(&self, disk: DiskId, reply: Reply<Vec<Run>>) {
         self.about_roaming(disk, Roaming::Ahead(Ahead::TakeChanges(reply)));
     }
 
     /// Attaches a roaming disk of this size which another host has: its cache can be copied from there
-    /// ([`ShardHandle::list_borrowable`], [`ShardHandle::pull`]). Its clients stand by as ever.
-    pub fn stand(&self, spec: DiskSpec, reply: Reply<Attached>) {
-        let spec = Box::new(spec);
-        self.about_roaming(spec.id, Roaming::Ahead(Ahead::Stand { spec, reply }));
+    /// ([`ShardHandle::list_borrowable`], [`ShardHandle::pull`]), or from `origin` ([`ShardHandle::prefetch`]), which was
+    /// opened beside that host. Its clients stand by as ever.
+    pub fn stand(&self, spec: DiskSpec, origin: Option<Opened>, reply: Reply<Attached>) {
+        let (disk, spec, origin) = (spec.id, Box::new(spec), origin.map(Box::new));
+        let stand = Ahead::Stand {
+            spec,
+            origin,
+            reply,
+        };
+        self.about_roaming(disk, Roaming::Ahead(stand));
     }
 
     /// Detaches a disk that is attached so. What has come counts if the disk is attached as the successor's next.
@@ -230,12 +247,7 @@ impl ShardHandle {
         self.about_roaming(disk, Roaming::Ahead(Ahead::Stale { run, reply }));
     }
 
-    /// Nothing is borrowed any more.
-    pub fn end_borrowing(&self, disk: DiskId) {
-        self.borrow(disk, Borrow::End);
-    }
-
-    fn borrow(&self, disk: DiskId, what: Borrow) {
+    fn about_borrowing(&self, disk: DiskId, what: Borrow) {
         self.about_roaming(disk, Roaming::Borrow(what));
     }
 

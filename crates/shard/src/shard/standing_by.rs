@@ -15,6 +15,7 @@ use crate::spec::DiskSpec;
 use block_io::Payload;
 use cache::OfDirty;
 use frontend::Incoming;
+use origin::Opened;
 use units::{DiskId, DiskSlot};
 
 /// Most runs of blocks that are told at a time.
@@ -91,9 +92,10 @@ impl Shard {
             return;
         };
         match what {
+            Borrow::Manner(manner) => return loans.set_manner(manner),
             Borrow::List(runs) => return loans.list(&runs),
             Borrow::Pull { run, reply } => {
-                let runs = loans.borrowable(run);
+                let runs = loans.pull(run);
                 return self.own_requests().prefetch(slot, &runs, reply);
             }
             Borrow::Prefetch { run, reply } => {
@@ -170,14 +172,14 @@ impl Shard {
     /// What is said about a cache that goes ahead of its disk.
     fn go_ahead(&mut self, disk: DiskId, what: Ahead) {
         match what {
-            Ahead::Watch { begins, reply } => {
+            Ahead::Watch { what, reply } => {
                 let served = self.served(disk);
                 let failed = |slot| self.cache.facts().failed_flushes(slot);
-                match served.filter(|_| begins) {
-                    Some(slot) => self.standbys.watch(disk, slot, failed(slot)),
+                match served.zip(what) {
+                    Some((slot, what)) => self.standbys.watch(disk, what, (slot, failed(slot))),
                     None => self.standbys.unwatch(disk),
                 }
-                let is_right = served.is_some() || !begins;
+                let is_right = served.is_some() || what.is_none();
                 reply(is_right.then_some(()).ok_or(ShardError::Detaching));
             }
             Ahead::TakeChanges(reply) => {
@@ -186,7 +188,11 @@ impl Shard {
                 let changes = self.standbys.take_changes(disk, CHANGES_MAX, failed);
                 reply(changes.ok_or(ShardError::NoSuchDisk));
             }
-            Ahead::Stand { spec, reply } => self.stand(*spec, reply),
+            Ahead::Stand {
+                spec,
+                origin,
+                reply,
+            } => self.stand(*spec, origin.map(|opened| *opened), reply),
             Ahead::StandDown(reply) => {
                 let Some(slot) = self.disks.others(disk) else {
                     return reply(Ok(()));
@@ -202,7 +208,7 @@ impl Shard {
     }
 
     /// Attaches a disk as the other host's; its clients stand by.
-    fn stand(&mut self, spec: DiskSpec, reply: Reply<Attached>) {
+    fn stand(&mut self, spec: DiskSpec, origin: Option<Opened>, reply: Reply<Attached>) {
         if self.disks.has(spec.id) {
             return reply(Err(ShardError::AlreadyAttached));
         }
@@ -210,7 +216,14 @@ impl Shard {
             Ok(cipher) => cipher,
             Err(error) => return reply(Err(error)),
         };
-        match self.standbys.others_origin(spec.id) {
+        if let (Some(opened), Some(expected)) = (&origin, spec.size)
+            && opened.geometry().size != expected
+        {
+            let found = opened.geometry().size;
+            return reply(Err(ShardError::Size { expected, found }));
+        }
+        let origin = origin.map(|opened| opened.start(&self.ring, &self.pool));
+        match self.standbys.others_origin(spec.id, origin) {
             Some(origin) => self.begin_attach(spec, cipher, origin, reply),
             None => reply(Err(ShardError::NoSuchDisk)),
         }

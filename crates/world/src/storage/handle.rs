@@ -313,6 +313,7 @@ impl Handle {
             buf: None,
             result: Err(IoError::Failed),
             volatile: false,
+            passes: false,
         };
         tokens.into_iter().map(failed).collect()
     }

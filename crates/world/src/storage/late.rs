@@ -171,6 +171,7 @@ impl Late {
                 buf,
                 result,
                 volatile: false,
+                passes: false,
             });
         }
         for mut change in self.unsettled.extract_if(.., |change| change.over <= now) {

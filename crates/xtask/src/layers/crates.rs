@@ -262,7 +262,14 @@ pub(super) const TABLE: &[Crate] = &[
         ..shell(
             "configuration",
             "crates/configuration",
-            &["at-rest", "units", "policy", "tenancy", "cache"],
+            &[
+                "at-rest",
+                "strategies",
+                "units",
+                "policy",
+                "tenancy",
+                "cache",
+            ],
         )
     },
     Crate {
@@ -292,6 +299,7 @@ pub(super) const TABLE: &[Crate] = &[
                 "vhost-user",
                 "handoff",
                 "borrowing",
+                "strategies",
                 "link",
                 "link-protocol",
                 "shard",

@@ -103,7 +103,7 @@ impl Borrowing {
     fn next_pull(&mut self) -> Option<Run> {
         loop {
             let piece = self.pulls.pop_front()?;
-            let mut runs = self.borrower.borrowable(piece).into_iter();
+            let mut runs = self.borrower.pull(piece).into_iter();
             if let Some(first) = runs.next() {
                 for (i, run) in runs.enumerate() {
                     self.pulls.insert(i, run);

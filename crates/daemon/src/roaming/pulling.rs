@@ -1,0 +1,173 @@
+//! Blocks of a disk that another host has cached: listed, and brought into the cache here, the newest first.
+//!
+//! ```text
+//!   list    every segment's contents ─► what may be borrowed: reads of the origin go there from now on
+//!   pull    every segment's contents ─► blocks that were not changed here meanwhile ─► the cache
+//! ```
+//! The list is asked for twice, so that none of it is kept.
+
+use super::Happens;
+use super::steps::Steps;
+use borrowing::Run;
+use link_protocol::{Frame, Message, decode_runs};
+use shard::ShardError;
+use std::sync::Arc;
+use std::time::Instant;
+use strategies::Place;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+use units::{BlockIndex, Bytes};
+
+/// Most blocks that are pulled at a time: half a megabyte, 4 ms of a gigabit.
+const WINDOW_BLOCKS_MAX: u32 = 128;
+/// Most blocks of them in one piece.
+const PIECE_BLOCKS_MAX: u32 = 32;
+
+/// The contents of a segment, and how many segments there are. None: they are not to be had.
+pub(super) type Contents = Option<(u32, Vec<Run>)>;
+
+/// What is done with the contents of a segment.
+#[derive(Clone, Copy)]
+enum Pass {
+    List,
+    Pull(Place),
+}
+
+/// The contents of a segment of a disk of this size, as a frame has them.
+pub(super) fn contents_of(frame: &Frame, size: Bytes) -> Contents {
+    let Message::Contents { segments } = frame.message else {
+        return None;
+    };
+    let blocks = size.get() / units::BLOCK_BYTES;
+    let runs = decode_runs(&frame.data)?.into_iter();
+    let runs = runs.filter(|(first, count)| first + u64::from(*count) <= blocks);
+    let runs = runs.map(|(first, count)| Run {
+        first: BlockIndex::new(first),
+        count,
+    });
+    Some((segments, runs.collect()))
+}
+
+/// Lists and pulls what the other host has.
+pub(super) struct Pull {
+    /// Whether the shard is told what the other host has, to ask for it.
+    lists: bool,
+    /// From where blocks are copied; `None`: they are not.
+    from: Option<Place>,
+    steps: Arc<Steps>,
+    tell: UnboundedSender<Happens>,
+}
+
+impl Pull {
+    /// `lists`: the shard is told what the other host has, to ask for it. `from`: blocks are copied from there.
+    pub(super) fn new(
+        lists: bool,
+        from: Option<Place>,
+        steps: Arc<Steps>,
+        tell: UnboundedSender<Happens>,
+    ) -> Self {
+        Self {
+            lists,
+            from,
+            steps,
+            tell,
+        }
+    }
+
+    /// Lists and pulls all of it. How many blocks there are; none if the other host does not lend them any more.
+    pub(super) async fn round(&self) -> Option<u64> {
+        let mut blocks = 0;
+        if self.lists {
+            blocks = self.pass(Pass::List).await?;
+        }
+        if let Some(from) = self.from {
+            blocks = self.pass(Pass::Pull(from)).await?;
+        }
+        Some(blocks)
+    }
+
+    /// Goes through the segments of the other host, the newest first. How many blocks they have; none if it does
+    /// not lend them any more.
+    async fn pass(&self, pass: Pass) -> Option<u64> {
+        let (mut at, mut blocks) = (0, 0);
+        loop {
+            let (answer, contents) = oneshot::channel();
+            self.tell.send(Happens::NeedsContents { at, answer }).ok()?;
+            let (segments, runs) = contents.await.ok()??;
+            blocks += runs.iter().map(|run| u64::from(run.count)).sum::<u64>();
+            match pass {
+                Pass::List => self.steps.handle.list_borrowable(self.steps.entry.id, runs),
+                Pass::Pull(from) => self.pull(runs, from).await,
+            }
+            at += 1;
+            if at >= segments {
+                return Some(blocks);
+            }
+        }
+    }
+
+    /// Brings runs into the cache, a window of blocks at a time. After each it rests for as long as that took: half of
+    /// the time the link and both flashes are the guest's and its neighbours'.
+    async fn pull(&self, runs: Vec<Run>, from: Place) {
+        let mut pieces = runs.into_iter().flat_map(pieces).peekable();
+        while pieces.peek().is_some() {
+            let began = Instant::now();
+            let (mut under_way, mut blocks) = (Vec::new(), 0);
+            while let Some(piece) =
+                pieces.next_if(|piece| blocks + piece.count <= WINDOW_BLOCKS_MAX)
+            {
+                blocks += piece.count;
+                under_way.push(self.begin(piece, from));
+            }
+            for ended in under_way {
+                // What could not be pulled is read when a guest needs it.
+                let _ = ended.await;
+            }
+            tokio::time::sleep(began.elapsed()).await;
+        }
+    }
+
+    fn begin(&self, run: Run, from: Place) -> oneshot::Receiver<Result<(), ShardError>> {
+        let (sender, ended) = oneshot::channel();
+        let reply = Box::new(move |result| {
+            let _ = sender.send(result);
+        });
+        let (id, handle) = (self.steps.entry.id, &self.steps.handle);
+        match from {
+            Place::Lender => handle.pull(id, run, reply),
+            Place::Origin => handle.prefetch(id, run, reply),
+        }
+        ended
+    }
+}
+
+/// The parts of a run that are pulled one after the other.
+fn pieces(run: Run) -> impl Iterator<Item = Run> {
+    let starts = (0..run.count).step_by(PIECE_BLOCKS_MAX as usize);
+    starts.map(move |start| Run {
+        first: run.first.advance(u64::from(start)),
+        count: (run.count - start).min(PIECE_BLOCKS_MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_pulled_in_pieces() {
+        let run = |first, count| Run {
+            first: BlockIndex::new(first),
+            count,
+        };
+        let all: Vec<Run> = pieces(run(5, 2 * PIECE_BLOCKS_MAX + 1)).collect();
+        let size = u64::from(PIECE_BLOCKS_MAX);
+        let expected = [
+            run(5, PIECE_BLOCKS_MAX),
+            run(5 + size, PIECE_BLOCKS_MAX),
+            run(5 + 2 * size, 1),
+        ];
+        assert_eq!(all, expected);
+        assert_eq!(pieces(run(5, 0)).count(), 0);
+    }
+}
