@@ -6,10 +6,6 @@ use units::{Bytes, Duration};
 /// a single buffer modest.
 pub(crate) const RUN_BLOCKS_MAX: u64 = 256;
 
-/// Blocks of a discard or write-zeroes that are handled in one step, so that a request for
-/// gigabytes never holds up another disk: 65,536 index probes take a few milliseconds.
-pub(crate) const ERASE_BLOCKS_MAX: u64 = 65_536;
-
 /// Bytes that the prefetches of one disk have on their way from its origin: enough to keep a network
 /// volume busy, little beside what guests wait for.
 pub(crate) const PREFETCH_DISK_BYTES_MAX: Bytes = Bytes::mib(4);

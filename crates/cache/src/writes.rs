@@ -24,13 +24,13 @@ use crate::fills::Fills;
 use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::host_record::HostRecord;
-use crate::limits::ERASE_BLOCKS_MAX;
 use crate::ports::{Ports, Wake};
 use crate::purpose::{OriginPurpose, WriteId};
 use crate::request::Span;
 use admission::Key;
 use block_io::{IoError, OriginVerb, PAGE_BYTES, Slice};
 use block_store::{Taken, Ticket};
+use dirty_log::ERASE_BLOCKS_MAX;
 use segment_log::Source;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -267,7 +267,7 @@ impl<'a> Through<'a> {
         let write = &mut self.writes.all[id];
         let (disk, at) = (write.disk, write.piece_end);
         write.offset = at;
-        let piece_limit = (at / BLOCK_BYTES + ERASE_BLOCKS_MAX) * BLOCK_BYTES;
+        let piece_limit = (at / BLOCK_BYTES + u64::from(ERASE_BLOCKS_MAX)) * BLOCK_BYTES;
         write.piece_end = match write.change {
             Change::Data { .. } => write.end,
             Change::Discard | Change::Zeroes { .. } => write.end.min(piece_limit),

@@ -45,4 +45,4 @@ pub use destage::{Batched, Destage, Failing, Flushed, Next, Paused, Write, Write
 pub use pace::Need;
 pub use plan::{Piece, runs_of};
 pub use settings::{DestageOrder, WriteBack};
-pub use times::ReadTimes;
+pub use times::{ReadTimes, SampledReads};

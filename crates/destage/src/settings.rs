@@ -1,6 +1,6 @@
 //! What an operator can say about write-back: in which order bytes reach the origin, and when.
 
-use dirty_log::DirtyLog;
+use dirty_log::{DirtyLog, RecordNumber};
 use units::{BLOCK_BYTES, Bytes, Duration, Instant};
 
 /// What part of a flash all dirty logs together may take: one in so many. The rest is for clean blocks and
@@ -76,10 +76,26 @@ impl WriteBack {
 
     /// Whether a log goes to its origin although nobody asks for that: it is long, its oldest record has
     /// waited for long, or its guest has asked for nothing since `asked_at`.
-    pub fn is_due(&self, log: &DirtyLog, asked_at: Instant, now: Instant) -> bool {
+    fn is_due(&self, log: &DirtyLog, asked_at: Instant, now: Instant) -> bool {
         let is_long = log.logged().get() > self.dirty_max.get() / 2;
         let is_old = log.oldest().is_some_and(|at| now.since(at) >= self.age_max);
         is_long || is_old || now.since(asked_at) >= self.idle_after
+    }
+
+    /// The number before which everything should go to the origin now although nobody asks for that. `is_short`: what
+    /// reclaim could free of the flash is all dirty.
+    pub fn wanted(
+        &self,
+        log: &DirtyLog,
+        is_short: bool,
+        asked_at: Instant,
+        now: Instant,
+    ) -> RecordNumber {
+        if is_short || self.is_due(log, asked_at, now) {
+            log.end()
+        } else {
+            RecordNumber::FIRST
+        }
     }
 
     /// When a log with such an oldest record is old, and when its guest, which asked for something at

@@ -74,6 +74,32 @@ impl ReadTimes {
     }
 }
 
+/// Of so many reads of the flash one is looked at: they are many, and each costs a look at the clock.
+const SAMPLED: u32 = 8;
+
+/// The times of guests' reads of the flash, of which a sample is taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SampledReads {
+    times: ReadTimes,
+    seen: u32,
+}
+
+impl SampledReads {
+    /// A read took so long; `disturbed` says, if it is asked, whether logs were on their way to origins.
+    #[inline]
+    pub fn took(&mut self, time: Duration, disturbed: impl FnOnce() -> bool) {
+        self.seen = self.seen.wrapping_add(1);
+        if self.seen.is_multiple_of(SAMPLED) {
+            self.times.took(time, disturbed());
+        }
+    }
+
+    /// The times of the sample.
+    pub fn times(&self) -> &ReadTimes {
+        &self.times
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,6 +15,10 @@
 
 #![forbid(unsafe_code)]
 
+/// Blocks that one record erases at most, so that an erasure of gigabytes never holds up another disk: 65,536
+/// probes of an index take a few milliseconds.
+pub const ERASE_BLOCKS_MAX: u32 = 65_536;
+
 mod erased;
 mod log;
 mod number;

@@ -122,10 +122,12 @@ impl DirtyDisk {
         self.released
     }
 
-    /// Whether the origin has something of the log of which a recovery does not know, so that nothing
-    /// but these blocks may be written to it.
-    pub fn bars(&self, blocks: impl Iterator<Item = BlockIndex>) -> bool {
-        self.repeats.meets_all() || self.repeats.meets(blocks)
+    /// Whether these blocks may be written to the origin, or, if it `erases`, what a batch erases. Not if the origin has
+    /// something of them of which a recovery does not know: it would write the older version again, beside later ones.
+    pub fn may_follow(&self, erases: bool, mut blocks: impl Iterator<Item = BlockIndex>) -> bool {
+        let is_known = self.released >= self.log.base();
+        let barred = |blocks| self.repeats.meets_all() || self.repeats.meets(blocks);
+        is_known || !holds(Guard::WatermarkBeforeNext) || !(erases || barred(&mut blocks))
     }
 
     /// Some of the records that were found are trusted: the origin has them.

@@ -4,6 +4,7 @@ use crate::chunks::{Chunk, OfLog};
 use crate::copies::Copies;
 use crate::dirty::{DirtyDisk, Seal, Settled};
 use crate::durability::Origins;
+use crate::guard::{Guard, holds};
 use crate::payload::Pages;
 use crate::ports::{Payload, Ports, Tag};
 use crate::rest::Resting;
@@ -109,9 +110,32 @@ impl<'a, P: Payload> WriteBack<'a, P> {
         end
     }
 
+    /// The number before which everything may go to the origin, of what is before `wanted`: it has to be durable here, or
+    /// a power cut would leave the origin with what its guest then never wrote. More is made durable.
+    pub fn durable_before<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        wanted: RecordNumber,
+        hurries: bool,
+    ) -> RecordNumber {
+        if !holds(Guard::DurableBeforeDestage) {
+            return wanted;
+        }
+        if self.durable(disk) < wanted {
+            self.want_durable(ports, disk, wanted, hurries);
+        }
+        wanted.min(self.durable(disk))
+    }
+
+    fn durable(&self, disk: DiskSlot) -> RecordNumber {
+        let dirty = self.streams.logs.by_disk().get(disk);
+        dirty.map_or(RecordNumber::FIRST, DirtyDisk::durable)
+    }
+
     /// What is to go to the origin has to be durable here: records before this number, but for those
     /// of the open chunk unless there is a hurry.
-    pub fn want_durable<T: Tag<Payload = P>>(
+    fn want_durable<T: Tag<Payload = P>>(
         &mut self,
         ports: &mut Ports<T>,
         disk: DiskSlot,

@@ -4,14 +4,14 @@ use super::{Back, BackRequests, Phase};
 use crate::RequestId;
 use crate::admitter::write_arrives;
 use crate::guard::{Guard, holds};
-use crate::limits::{ERASE_BLOCKS_MAX, LAST_BYTES};
+use crate::limits::LAST_BYTES;
 use crate::request::{Asked, Span};
 use crate::write_back::WriteBack;
 use crate::writes::Change;
 use admission::Key;
 use block_io::{IoError, PAGE_BYTES, Slice};
 use block_store::{NoRoom, Taken};
-use dirty_log::RecordNumber;
+use dirty_log::{ERASE_BLOCKS_MAX, RecordNumber};
 use flash_format::{Erasure, ErasureKind};
 use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, Offset, TenantSlot};
@@ -375,7 +375,7 @@ impl BackRequests<'_> {
         first: BlockIndex,
     ) -> Result<u64, NoRoom> {
         let last = waiting.end / BLOCK_BYTES;
-        let blocks = (last - first.get()).min(ERASE_BLOCKS_MAX);
+        let blocks = (last - first.get()).min(u64::from(ERASE_BLOCKS_MAX));
         let Some(flash) = self.flash.as_mut() else {
             return Err(NoRoom::Segment);
         };

@@ -37,7 +37,7 @@ use crate::write_back::{DestageOrder, WriteBack};
 use accept::Waiting;
 use block_io::IoError;
 use block_store::DirtyDisk;
-use destage::{BatchId, Destage, ReadTimes};
+use destage::{BatchId, Destage, SampledReads};
 use dirty_log::{DirtyLog, RecordNumber};
 use std::collections::VecDeque;
 use switch::Change;
@@ -188,14 +188,9 @@ pub(crate) struct Backs {
     numbers: u64,
     /// Those that are bypassed since the flash was late, and when each may come back.
     returning: Vec<(DiskSlot, Instant)>,
-    /// Guests' reads of the flash, of any disk: one in [`FLASH_READS_SAMPLED`].
-    flash_reads: ReadTimes,
-    /// How many there were.
-    flash_reads_seen: u32,
+    /// Guests' reads of the flash, of any disk.
+    flash_reads: SampledReads,
 }
-
-/// Of so many reads of the flash one is looked at.
-const FLASH_READS_SAMPLED: u32 = 8;
 
 impl Backs {
     #[inline]
@@ -240,12 +235,9 @@ impl Backs {
         if self.of.is_empty() {
             return;
         }
-        self.flash_reads_seen = self.flash_reads_seen.wrapping_add(1);
-        if self.flash_reads_seen.is_multiple_of(FLASH_READS_SAMPLED) {
-            let mut backs = self.of.iter().flatten();
-            let disturbed = backs.any(|back| back.destage.is_busy());
-            self.flash_reads.took(time, disturbed);
-        }
+        let mut backs = self.of.iter().flatten();
+        let disturbed = || backs.any(|back| back.destage.is_busy());
+        self.flash_reads.took(time, disturbed);
     }
 
     /// A number that was not given out before.

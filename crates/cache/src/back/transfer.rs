@@ -10,7 +10,7 @@ use crate::ports::Ports;
 use crate::purpose::{DestageRead, OriginPurpose, ReadPurpose};
 use crate::write_back::DestageState;
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES};
-use block_store::{DirtyDisk, Location, LockReason, Store};
+use block_store::{DirtyDisk, Location, LockReason};
 use destage::{
     BatchPage, Batched, Flushed, Need, Next, Paused, Piece, Sequence, Settles, Unfit, WriteId,
 };
@@ -102,37 +102,23 @@ impl<'a> Destager<'a> {
                 back.destage.demand()
             };
         }
-        let is_due = back.settings.is_due(log, back.asked_at(), self.ports.now);
-        // What reclaim could free is all dirty.
-        if is_due || flash.facts().is_short_of_clean_segments() {
-            log.end()
-        } else {
-            RecordNumber::FIRST
-        }
+        let is_short = flash.facts().is_short_of_clean_segments();
+        back.settings
+            .wanted(log, is_short, back.asked_at(), self.ports.now)
     }
 
-    /// The number before which everything may go to the origin now: it has to be durable here, or a
-    /// power cut would leave the origin with what its guest then never wrote.
+    /// The number before which everything may go to the origin now.
     fn durable_to(&mut self, disk: DiskSlot, back: &Back, wanted: RecordNumber) -> RecordNumber {
         let (hurries, goes_past) = (hurries(self.flash, disk, back), self.goes_past_flash(back));
         let Some(flash) = self.flash.as_mut() else {
             return wanted;
         };
-        if goes_past || !holds(Guard::DurableBeforeDestage) {
+        if goes_past {
             return wanted;
         }
-        let durable = |flash: &Store| {
-            flash
-                .dirty_logs()
-                .get(disk)
-                .map_or(RecordNumber::FIRST, DirtyDisk::durable)
-        };
-        if durable(flash) < wanted {
-            flash
-                .write_back()
-                .want_durable(&mut self.ports.store, disk, wanted, hurries);
-        }
-        wanted.min(durable(flash))
+        flash
+            .write_back()
+            .durable_before(&mut self.ports.store, disk, wanted, hurries)
     }
 
     /// Whether the origin gets what the flash does not have durably: only while the host's record says that
@@ -230,24 +216,20 @@ impl<'a> Destager<'a> {
         });
     }
 
-    /// Whether the batch that is read may be written: no block of it, if one was settled of which a
-    /// recovery does not know. It would write the older version again, beside later ones.
+    /// Whether the batch that is read may be written; if not, the journal is hurried.
     fn knows_watermark(&mut self, disk: DiskSlot, pieces: &[Piece]) -> bool {
         let Some(flash) = self.flash.as_mut() else {
             return true;
         };
-        let Some(dirty) = flash.dirty_logs().get(disk) else {
-            return true;
-        };
-        if dirty.released() >= dirty.log().base() || !holds(Guard::WatermarkBeforeNext) {
-            return true;
+        let dirty = flash.dirty_logs().get(disk);
+        let knows = dirty.is_none_or(|dirty| {
+            let erases = pieces.iter().any(Piece::erases);
+            dirty.may_follow(erases, pieces.iter().flat_map(Piece::each))
+        });
+        if !knows {
+            flash.journal_mut().hurry();
         }
-        let erases = pieces.iter().any(Piece::erases);
-        if !erases && !dirty.bars(pieces.iter().flat_map(Piece::each)) {
-            return true;
-        }
-        flash.journal_mut().hurry();
-        false
+        knows
     }
 
     /// A batch is read: it is written now, unless it is not what it should be.
@@ -273,7 +255,7 @@ impl<'a> Destager<'a> {
             Need::Idle
         };
         let (now, rate) = (self.ports.now, back.settings.rate);
-        let flash_reads = &self.backs.flash_reads;
+        let flash_reads = self.backs.flash_reads.times();
         loop {
             match back.destage.next_write(need, rate, flash_reads, now) {
                 Next::Write(write) => {

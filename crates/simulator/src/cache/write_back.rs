@@ -17,16 +17,10 @@ mod transfer;
 
 use block_store::simulated::{self, Simulated};
 use block_store::{DirtyDisk, Nothing, Ports, Store};
-use destage::{BatchId, Destage, Need, ReadTimes, WriteBack};
-use dirty_log::Found;
+use destage::{BatchId, Destage, Need, SampledReads, WriteBack};
+use dirty_log::{ERASE_BLOCKS_MAX, Found};
 use flash_format::{Erasure, ErasureKind};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Instant};
-
-/// Blocks that one record erases at most, as in the daemon.
-const ERASE_BLOCKS_MAX: usize = 65_536;
-
-/// Of so many reads of the flash one is looked at, as in the daemon.
-const FLASH_READS_SAMPLED: u32 = 8;
 
 /// What a destage has done, in the order in which it did it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +63,7 @@ pub(crate) struct Disks {
     room: Bytes,
     /// By number of a block: where it lies on its disk.
     blocks: Vec<u64>,
-    flash_reads: ReadTimes,
-    /// How many there were.
-    flash_reads_seen: u32,
+    flash_reads: SampledReads,
     done: Vec<Destaged>,
 }
 
@@ -83,8 +75,7 @@ impl Disks {
             list: Vec::new(),
             room: WriteBack::room_on(flash),
             blocks: Vec::new(),
-            flash_reads: ReadTimes::default(),
-            flash_reads_seen: 0,
+            flash_reads: SampledReads::default(),
             done: Vec::new(),
         }
     }
@@ -102,9 +93,8 @@ impl Disks {
 
     /// A guest reads from flash, which takes no time here.
     pub(crate) fn flash_was_read(&mut self) {
-        self.flash_reads_seen = self.flash_reads_seen.wrapping_add(1);
-        if !self.list.is_empty() && self.flash_reads_seen.is_multiple_of(FLASH_READS_SAMPLED) {
-            self.flash_reads.took(Duration::ZERO, false);
+        if !self.list.is_empty() {
+            self.flash_reads.took(Duration::ZERO, || false);
         }
     }
 
@@ -225,7 +215,7 @@ impl<'a> Back<'a> {
         self.disks.attach(self.store, disk, self.now);
         let follows = |one: &u32, other: &u32| one + 1 == *other;
         for run in keys.chunk_by(follows) {
-            for part in run.chunks(ERASE_BLOCKS_MAX) {
+            for part in run.chunks(ERASE_BLOCKS_MAX as usize) {
                 let (Some(first), Some(last)) = (part.first(), part.last()) else {
                     continue;
                 };

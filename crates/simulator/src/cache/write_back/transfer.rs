@@ -1,10 +1,10 @@
 //! Bringing a dirty log to its origin, in the steps of the daemon's cache.
 
 use super::{Back, Destaged, Disks};
-use block_store::{DirtyDisk, Nothing, Store};
+use block_store::DirtyDisk;
 use destage::{Batched, Flushed, Need, Next, Piece, Sequence, Settles};
 use dirty_log::{DirtyLog, RecordNumber, What};
-use units::{BlockIndex, DiskSlot};
+use units::BlockIndex;
 
 impl Back<'_> {
     /// Brings of a log to its origin what is due and durable, or all of it.
@@ -21,7 +21,8 @@ impl Back<'_> {
     fn advance_once(&mut self, at: usize, need: Need) -> bool {
         let (disk, hurries) = (self.disks.list[at].slot, need == Need::All);
         let wanted = self.wanted_to(at, hurries);
-        let wanted = self.durable_to(disk, wanted, hurries);
+        let mut log = self.store.write_back();
+        let wanted = log.durable_before(self.ports, disk, wanted, hurries);
         // What is asked of the flash now ends behind this: a batch has what was durable before.
         let began = self.load_next(at, wanted);
         if self.settle() || began {
@@ -48,7 +49,9 @@ impl Back<'_> {
     fn knows_next(&self, at: usize) -> bool {
         let of = &self.disks.list[at];
         let pieces = of.destage.ready().unwrap_or_default();
-        knows_watermark(self.store, of.slot, pieces)
+        let erases = pieces.iter().any(Piece::erases);
+        let dirty = self.store.dirty_logs().get(of.slot);
+        dirty.is_none_or(|dirty| dirty.may_follow(erases, pieces.iter().flat_map(Piece::each)))
     }
 
     /// The number before which everything should go to the origin now.
@@ -58,25 +61,11 @@ impl Back<'_> {
         let Some(log) = log.filter(|log| !log.is_empty()) else {
             return RecordNumber::FIRST;
         };
-        let is_due = of.settings.is_due(log, of.asked_at, self.now);
-        if hurries || is_due || self.store.facts().is_short_of_clean_segments() {
-            log.end()
-        } else {
-            RecordNumber::FIRST
+        if hurries {
+            return log.end();
         }
-    }
-
-    /// The number before which everything may go to the origin now: it is durable here.
-    fn durable_to(&mut self, disk: DiskSlot, wanted: RecordNumber, hurries: bool) -> RecordNumber {
-        let durable = |store: &Store<Nothing>| {
-            let dirty = store.dirty_logs().get(disk);
-            dirty.map_or(RecordNumber::FIRST, DirtyDisk::durable)
-        };
-        if durable(self.store) < wanted {
-            let mut log = self.store.write_back();
-            log.want_durable(self.ports, disk, wanted, hurries);
-        }
-        wanted.min(durable(self.store))
+        let is_short = self.store.facts().is_short_of_clean_segments();
+        of.settings.wanted(log, is_short, of.asked_at, self.now)
     }
 
     /// Reads the next batch, if there is room and need for one.
@@ -102,7 +91,10 @@ impl Back<'_> {
         let of = &mut disks.list[at];
         loop {
             let rate = of.settings.rate;
-            match of.destage.next_write(need, rate, &disks.flash_reads, now) {
+            match of
+                .destage
+                .next_write(need, rate, disks.flash_reads.times(), now)
+            {
                 Next::Write(write) => {
                     let id = write.id;
                     of.destage.write_done(id, Ok(()));
@@ -190,18 +182,6 @@ impl Disks {
             self.done.push(Destaged::Run(run));
         }
     }
-}
-
-/// Whether a batch may be written: no block of it, if one was settled of which a recovery does not know.
-fn knows_watermark(store: &Store<Nothing>, disk: DiskSlot, pieces: &[Piece]) -> bool {
-    let Some(dirty) = store.dirty_logs().get(disk) else {
-        return true;
-    };
-    if dirty.released() >= dirty.log().base() {
-        return true;
-    }
-    let erases = pieces.iter().any(Piece::erases);
-    !erases && !dirty.bars(pieces.iter().flat_map(Piece::each))
 }
 
 /// Records with blocks before this number.
