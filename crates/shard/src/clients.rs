@@ -15,8 +15,11 @@
 //! - A client is listed at most once among those that are to be polled, and among the watched.
 
 use crate::client::{Client, Place};
+use crate::error::ShardError;
+use crate::memory::ClientMemory;
 use crate::status::FrontEndStatus;
 use block_io::{IoError, Payload};
+use frontend::limits::STALL_TIME_MAX;
 use frontend::{Counters, FrontEnd, Incoming, PolledQueues, RequestKey, Reservation};
 use ring::Watch;
 use slab::Slab;
@@ -130,6 +133,15 @@ impl Clients {
         Some(&mut known.client)
     }
 
+    /// Refuses a client whose front end is not that of the clients which are at this place.
+    pub(crate) fn refuse_both(&self, place: Place, wanted: FrontEnd) -> Result<(), ShardError> {
+        let mut others = self.of(place).map(Client::front_end);
+        match others.find(|other| *other != wanted) {
+            Some(other) => Err(ShardError::OtherFrontEnd(other)),
+            None => Ok(()),
+        }
+    }
+
     /// The disk of these clients has come or gone.
     pub(crate) fn move_all(&mut self, from: Place, to: Place, vm: Option<TenantSlot>) {
         for (_, known) in &mut self.table {
@@ -208,15 +220,34 @@ impl Clients {
         farewells.filter(|farewell| *farewell > now).min()
     }
 
-    /// A look at who owes: those who have owed for too long.
-    pub(crate) fn stalled(&mut self, look: u64, now: Instant) -> Vec<usize> {
-        let mut stalled = Vec::new();
+    /// Cuts off clients that keep memory others wait for, if it is time for a look at who owes.
+    pub(crate) fn cut_off_stalled<'a>(
+        &mut self,
+        memory: &mut ClientMemory,
+        names: impl Fn(DiskSlot) -> Option<&'a str>,
+        now: Instant,
+    ) {
+        let Some(look) = memory.take_look(now) else {
+            return;
+        };
         for (key, known) in &mut self.table {
-            if known.client.is_stalled(look, now) {
-                stalled.push(key);
+            let client = &mut known.client;
+            if !client.is_stalled(look, now) {
+                continue;
+            }
+            let disk = client.disk().and_then(&names).unwrap_or_default();
+            let front_end = client.front_end();
+            tracing::warn!(
+                disk,
+                "an {front_end} client was cut off: it kept memory that others wait for, and did \
+                not send or receive for {STALL_TIME_MAX}"
+            );
+            client.connection_mut().cut_off();
+            memory.count_closed();
+            if !std::mem::replace(&mut known.is_touched, true) {
+                self.touched.push(key);
             }
         }
-        stalled
     }
 
     /// What a disk's connections are like, by front end, with what earlier ones have counted.

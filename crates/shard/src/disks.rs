@@ -1,6 +1,7 @@
 //! The disks of a shard: which are attached, about to be, or draining; and when their origins want to be
 //! polled.
 
+use crate::client::Place;
 use crate::deadlines::Deadlines;
 use crate::disk::Disk;
 use crate::error::ShardError;
@@ -85,6 +86,17 @@ impl Disks {
     /// The slot of a disk that is attached.
     pub(crate) fn slot_of(&self, disk: DiskId) -> Option<DiskSlot> {
         self.slots.get(&disk).copied().flatten()
+    }
+
+    /// The disk of clients at this place, if it roams.
+    pub(crate) fn roaming_at(&self, place: Place) -> Option<DiskId> {
+        match place {
+            Place::Standby(disk) => Some(disk),
+            Place::Slot(slot) => {
+                let disk = self.get(slot)?;
+                disk.roams().then(|| disk.id())
+            }
+        }
     }
 
     /// Whether a disk is attached or about to be.

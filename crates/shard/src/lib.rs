@@ -25,6 +25,7 @@ mod borrowed;
 mod cache_record;
 mod client;
 mod clients;
+mod commands;
 mod control;
 mod deadlines;
 mod disk;

@@ -210,8 +210,9 @@ impl Shard {
         };
         self.told.tell(&self.cache, at);
         self.records.give_up_late(&mut self.cache, self.now);
-        self.cut_off_stalled_clients();
         let names = |slot| self.disks.name_of(slot);
+        self.clients
+            .cut_off_stalled(&mut self.memory, names, self.now);
         self.repeats.tell_due(&self.config.name, names, self.now);
     }
 
@@ -381,7 +382,7 @@ impl Shard {
         if let Some(disk) = slot.and_then(|slot| self.disks.get_mut(slot)) {
             disk.answered(kind, self.now - start, failed);
         }
-        if let Some(disk) = self.roaming_at(place) {
+        if let Some(disk) = self.disks.roaming_at(place) {
             let answered = Answered {
                 request: (client, key),
                 is_flush: kind == RequestKind::Flush,
@@ -402,7 +403,7 @@ impl Shard {
             self.request(client, one);
         }
         self.scratch.incoming = incoming;
-        if let Some(disk) = self.roaming_at(place) {
+        if let Some(disk) = self.disks.roaming_at(place) {
             self.standbys.look_at_rings(disk, client, &mut self.clients);
         }
         match state {
@@ -420,7 +421,7 @@ impl Shard {
         let kind = RequestKind::of(&incoming.verb);
         asker.begin(incoming.key, kind, self.now);
         let place = asker.place();
-        let incoming = match self.roaming_at(place) {
+        let incoming = match self.disks.roaming_at(place) {
             None => incoming,
             Some(disk) => {
                 let clients = &mut self.clients;

@@ -9,6 +9,7 @@ use crate::borrowed::{AskTell, BorrowedOrigin, Loans};
 use crate::client::Place;
 use crate::clients::Clients;
 use crate::disk::RequestKind;
+use crate::disks::Disks;
 use crate::others_origin::{OriginBeside, OthersOrigin};
 use block_io::{IoError, OriginGeometry, Payload, Verb};
 use borrowing::{Ask, Changes, Run};
@@ -307,10 +308,11 @@ impl Standbys {
         self.gate(disk).map(|gate| gate.look(now))
     }
 
-    /// Whether a disk is here, and its requests are served.
-    pub(crate) fn is_serving(&self, disk: DiskId) -> bool {
-        let standby = self.disks.get(&disk);
-        standby.is_some_and(|standby| standby.gate.is_serving())
+    /// The slot of a disk that is here, and whose clients are served.
+    pub(crate) fn served(&self, disk: DiskId, disks: &Disks) -> Option<DiskSlot> {
+        let slot = disks.serving(disk).ok()?;
+        let standby = self.disks.get(&disk)?;
+        standby.gate.is_serving().then_some(slot)
     }
 
     /// The owner's bytes have come, or do not come: the read is answered, if it still waits.

@@ -10,8 +10,7 @@ use crate::client::{Client, Place};
 use crate::disk::Disk;
 use crate::error::ShardError;
 use crate::sources::Handler;
-use frontend::limits::STALL_TIME_MAX;
-use frontend::{Context, FrontEnd, NewClient};
+use frontend::{Context, NewClient};
 use units::{DiskId, DiskSlot, TenantSlot};
 
 impl Shard {
@@ -28,7 +27,7 @@ impl Shard {
         };
         let front_end = client.front_end();
         if !self.disks.get(slot).is_some_and(Disk::is_shared) {
-            self.refuse_both(slot.into(), front_end)?;
+            self.clients.refuse_both(slot.into(), front_end)?;
         }
         let account = self.memory.open().ok_or(ShardError::NoMemory)?;
         let most = front_end.connections_max;
@@ -72,7 +71,7 @@ impl Shard {
         let most = front_end.connections_max;
         let most = most.unwrap_or(self.config.connections_per_disk_max);
         let place = Place::Standby(disk);
-        self.refuse_both(place, front_end)?;
+        self.clients.refuse_both(place, front_end)?;
         if self.clients.of(place).count() >= most {
             return Err(ShardError::TooManyConnections(most));
         }
@@ -93,14 +92,6 @@ impl Shard {
         self.sources.set(source, Handler::Client(client));
         self.standbys.client_came(disk, client);
         Ok(())
-    }
-
-    fn refuse_both(&self, place: Place, wanted: FrontEnd) -> Result<(), ShardError> {
-        let mut others = self.clients.of(place).map(Client::front_end);
-        match others.find(|other| *other != wanted) {
-            Some(other) => Err(ShardError::OtherFrontEnd(other)),
-            None => Ok(()),
-        }
     }
 
     /// The VM under whose name a client asks. Of a shared disk each VM may have as many clients
@@ -135,7 +126,7 @@ impl Shard {
     }
 
     pub(super) fn forget_client(&mut self, client: usize) {
-        let roaming = self.roaming_at(self.clients.get(client).place());
+        let roaming = self.disks.roaming_at(self.clients.get(client).place());
         if let Some(disk) = roaming {
             self.standbys.client_gone(disk, client, self.now);
         }
@@ -155,26 +146,5 @@ impl Shard {
         // Dropped first, which releases its disk.
         drop(client);
         self.clients.touch_all_of(place);
-    }
-
-    /// Cuts off clients that keep memory others wait for.
-    pub(super) fn cut_off_stalled_clients(&mut self) {
-        let Some(look) = self.memory.take_look(self.now) else {
-            return;
-        };
-        for key in self.clients.stalled(look, self.now) {
-            let client = self.clients.get_mut(key);
-            let disk = client.disk().and_then(|slot| self.disks.name_of(slot));
-            let disk = disk.unwrap_or_default();
-            let front_end = client.front_end();
-            tracing::warn!(
-                disk,
-                "an {front_end} client was cut off: it kept memory that others wait for, and did \
-                not send or receive for {STALL_TIME_MAX}"
-            );
-            client.connection_mut().cut_off();
-            self.memory.count_closed();
-            self.clients.touch(key);
-        }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::Shard;
 use crate::error::Reply;
-use crate::jobs::Job;
 use crate::limits::{FAREWELL_TIME_MAX, LATE_TIME_MAX};
 use crate::sources::Handler;
 use cache::{Command, ControlError, ControlOutcome, OfDirty};
@@ -49,7 +48,7 @@ impl Shard {
         let mut has_asked = false;
         for slot in self.disks.take_draining() {
             if self.is_drained(slot) {
-                self.leave(slot);
+                self.commands().leave(slot);
                 has_asked = true;
             } else {
                 self.disks.wait_for(slot);
@@ -76,32 +75,6 @@ impl Shard {
         disk.is_some_and(|disk| disk.is_idle(self.now))
             && self.cache.facts().in_flight(slot) == 0
             && !self.jobs.concern(slot)
-    }
-
-    fn leave(&mut self, slot: DiskSlot) {
-        let disk = self.disks.get_mut(slot);
-        let disk = disk.expect("a draining disk is there");
-        disk.leave();
-        if disk.of_dirty() == OfDirty::Flush {
-            let id = self.jobs.ask(Job::FlushFirst(slot));
-            let command = Command::Destage { disk: slot };
-            return self.cache.control(id, command, self.now);
-        }
-        self.leave_now(slot);
-    }
-
-    /// Nobody writes the origin any more, so its fingerprint will hold.
-    pub(super) fn leave_now(&mut self, slot: DiskSlot) {
-        let disk = self.disks.get(slot);
-        let disk = disk.expect("a leaving disk is there");
-        let (fingerprint, dirty) = (disk.origin().fingerprint(), disk.of_dirty());
-        let id = self.jobs.ask(Job::Detach(slot));
-        let command = Command::Detach {
-            disk: slot,
-            fingerprint,
-            dirty,
-        };
-        self.cache.control(id, command, self.now);
     }
 
     /// The cache no longer knows the disk; if it never did, so much the better. If it refused, the

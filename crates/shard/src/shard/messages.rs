@@ -7,12 +7,12 @@
 //! ```
 
 use super::Shard;
+use crate::commands::Commands;
 use crate::control::Message;
 use crate::error::ShardError;
 use crate::jobs::Job;
 use cache::{ControlError, ControlId, ControlOutcome};
 use std::sync::Arc;
-use tenancy::{Settings, TenantSettings};
 
 impl Shard {
     /// Begins to do what a message says.
@@ -41,7 +41,7 @@ impl Shard {
             Message::Drop { .. }
             | Message::SetPolicy { .. }
             | Message::SetWriteBack { .. }
-            | Message::Destage { .. } => self.pass_to_cache(message),
+            | Message::Destage { .. } => self.commands().pass(message),
             Message::Grow { disk, size, reply } => self.grow(disk, size, reply),
             Message::Flush { disk, reply } => match self.disks.serving(disk) {
                 Ok(disk) => self.own_requests().flush(disk, reply),
@@ -49,14 +49,17 @@ impl Shard {
             },
             Message::Tap { disk, tap, reply } => reply(self.disks.tap(disk, tap)),
             Message::SetTenancy { settings, reply } => {
-                reply(self.set_tenancy(settings.map(|boxed| *boxed)));
+                let settings = settings.map(|boxed| *boxed);
+                let set = self.cache.set_tenancy(settings, self.now);
+                reply(set.map_err(|error| Arc::new(error).into()));
             }
             Message::SetTenant {
                 tenant,
                 settings,
                 reply,
             } => {
-                reply(self.set_tenant(&tenant, *settings));
+                let set = self.cache.set_tenant(&tenant, *settings, self.now);
+                reply(set.map_err(|error| Arc::new(error).into()));
             }
             Message::Status { reply } => reply(Ok(self.status())),
             Message::Connect {
@@ -93,7 +96,7 @@ impl Shard {
     ) {
         match self.jobs.ended(id) {
             Job::Attach { disk, reply } => self.attached(disk, reply, result),
-            Job::FlushFirst(slot) if result.is_ok() => self.leave_now(slot),
+            Job::FlushFirst(slot) if result.is_ok() => self.commands().leave_now(slot),
             Job::FlushFirst(slot) | Job::Detach(slot) => self.detached(slot, result),
             Job::Grow { disk, size, reply } => {
                 if result.is_ok() {
@@ -109,15 +112,8 @@ impl Shard {
         self.stop_if_empty();
     }
 
-    /// Changes what holds for all.
-    fn set_tenancy(&mut self, settings: Option<Settings>) -> Result<(), ShardError> {
-        let result = self.cache.set_tenancy(settings, self.now);
-        result.map_err(|error| Arc::new(error).into())
-    }
-
-    /// Changes what holds for one.
-    fn set_tenant(&mut self, tenant: &str, settings: TenantSettings) -> Result<(), ShardError> {
-        let result = self.cache.set_tenant(tenant, settings, self.now);
-        result.map_err(|error| Arc::new(error).into())
+    pub(super) fn commands(&mut self) -> Commands<'_> {
+        let (disks, jobs) = (&mut self.disks, &mut self.jobs);
+        Commands::of(&mut self.cache, disks, jobs, self.now)
     }
 }

@@ -1,7 +1,7 @@
 //! Attaching a disk, and commands about one that is served.
 
 use super::Shard;
-use crate::control::{Attached, Message};
+use crate::control::Attached;
 use crate::disk::{Disk, Found};
 use crate::error::{Reply, ShardError};
 use crate::jobs::Job;
@@ -109,47 +109,6 @@ impl Shard {
         }));
         if self.jobs.is_stopping() {
             self.detach(slot, OfDirty::Keep, Box::new(|_| {}));
-        }
-    }
-
-    /// Begins to do what a message says that the cache does on its own.
-    pub(super) fn pass_to_cache(&mut self, message: Message) {
-        match message {
-            Message::Drop { disk, reply } => {
-                self.ask_about(disk, reply, |disk| Command::Drop { disk });
-            }
-            Message::SetPolicy {
-                disk,
-                policy,
-                reply,
-            } => self.ask_about(disk, reply, |disk| Command::SetPolicy { disk, policy }),
-            Message::SetWriteBack {
-                disk,
-                write_back,
-                reply,
-            } => self.ask_about(disk, reply, |disk| Command::SetWriteBack {
-                disk,
-                write_back,
-            }),
-            Message::Destage { disk, reply } => {
-                self.ask_about(disk, reply, |disk| Command::Destage { disk });
-            }
-            other => other.refuse(ShardError::NoSuchDisk),
-        }
-    }
-
-    fn ask_about(
-        &mut self,
-        disk: DiskId,
-        reply: Reply<()>,
-        command: impl FnOnce(DiskSlot) -> Command,
-    ) {
-        match self.disks.serving(disk) {
-            Ok(disk) => {
-                let id = self.jobs.ask(Job::Word { disk, reply });
-                self.cache.control(id, command(disk), self.now);
-            }
-            Err(error) => reply(Err(error)),
         }
     }
 

@@ -55,7 +55,7 @@ impl Shard {
                 length,
                 reply,
             } => {
-                match self.served(disk) {
+                match standbys.served(disk, &self.disks) {
                     Some(slot) => self.own_requests().read(slot, (offset, length), reply),
                     None => reply(Err(ShardError::Detaching)),
                 }
@@ -119,17 +119,6 @@ impl Shard {
         }
     }
 
-    /// The disk of clients at this place, if it roams.
-    pub(super) fn roaming_at(&self, place: Place) -> Option<DiskId> {
-        match place {
-            Place::Standby(disk) => Some(disk),
-            Place::Slot(slot) => {
-                let disk = self.disks.get(slot)?;
-                disk.roams().then(|| disk.id())
-            }
-        }
-    }
-
     /// A disk is attached: if it roams, its clients are served, and what waits.
     pub(super) fn seat_clients(&mut self, disk: DiskId, slot: DiskSlot) {
         let Some(waiting) = self.standbys.taken(disk) else {
@@ -173,7 +162,7 @@ impl Shard {
     fn go_ahead(&mut self, disk: DiskId, what: Ahead) {
         match what {
             Ahead::Watch { what, reply } => {
-                let served = self.served(disk);
+                let served = self.standbys.served(disk, &self.disks);
                 let failed = |slot| self.cache.facts().failed_flushes(slot);
                 match served.zip(what) {
                     Some((slot, what)) => self.standbys.watch(disk, what, (slot, failed(slot))),
@@ -227,11 +216,5 @@ impl Shard {
             Some(origin) => self.begin_attach(spec, cipher, origin, reply),
             None => reply(Err(ShardError::NoSuchDisk)),
         }
-    }
-
-    /// The slot of a disk whose clients are served here.
-    fn served(&self, disk: DiskId) -> Option<DiskSlot> {
-        let slot = self.disks.serving(disk).ok()?;
-        self.standbys.is_serving(disk).then_some(slot)
     }
 }

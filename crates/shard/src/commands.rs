@@ -1,0 +1,101 @@
+//! Commands that the shard gives its cache about disks, and which job waits for the end of each.
+//!
+//! Invariant: a command has one job, which [`Jobs`] gives back when the cache has ended the command.
+
+use crate::control::Message;
+use crate::disks::Disks;
+use crate::error::{Reply, ShardError};
+use crate::jobs::{Job, Jobs};
+use cache::{Cache, Command, OfDirty};
+use origin::Origin as _;
+use units::{DiskId, DiskSlot, Instant};
+
+/// The parts of a shard that a command needs.
+pub(crate) struct Commands<'a> {
+    cache: &'a mut Cache,
+    disks: &'a mut Disks,
+    jobs: &'a mut Jobs,
+    now: Instant,
+}
+
+impl<'a> Commands<'a> {
+    pub(crate) fn of(
+        cache: &'a mut Cache,
+        disks: &'a mut Disks,
+        jobs: &'a mut Jobs,
+        now: Instant,
+    ) -> Self {
+        Self {
+            cache,
+            disks,
+            jobs,
+            now,
+        }
+    }
+
+    /// Begins to do what a message says that the cache does on its own.
+    pub(crate) fn pass(&mut self, message: Message) {
+        match message {
+            Message::Drop { disk, reply } => {
+                self.ask_about(disk, reply, |disk| Command::Drop { disk });
+            }
+            Message::SetPolicy {
+                disk,
+                policy,
+                reply,
+            } => self.ask_about(disk, reply, |disk| Command::SetPolicy { disk, policy }),
+            Message::SetWriteBack {
+                disk,
+                write_back,
+                reply,
+            } => self.ask_about(disk, reply, |disk| Command::SetWriteBack {
+                disk,
+                write_back,
+            }),
+            Message::Destage { disk, reply } => {
+                self.ask_about(disk, reply, |disk| Command::Destage { disk });
+            }
+            other => other.refuse(ShardError::NoSuchDisk),
+        }
+    }
+
+    fn ask_about(
+        &mut self,
+        disk: DiskId,
+        reply: Reply<()>,
+        command: impl FnOnce(DiskSlot) -> Command,
+    ) {
+        match self.disks.serving(disk) {
+            Ok(disk) => self.ask(Job::Word { disk, reply }, command(disk)),
+            Err(error) => reply(Err(error)),
+        }
+    }
+
+    /// A drained disk leaves: what is dirty goes to its origin first, if that was asked for.
+    pub(crate) fn leave(&mut self, slot: DiskSlot) {
+        let disk = self.disks.get_mut(slot);
+        let disk = disk.expect("a draining disk is there");
+        disk.leave();
+        if disk.of_dirty() == OfDirty::Flush {
+            return self.ask(Job::FlushFirst(slot), Command::Destage { disk: slot });
+        }
+        self.leave_now(slot);
+    }
+
+    /// Nobody writes the origin any more, so its fingerprint will hold.
+    pub(crate) fn leave_now(&mut self, slot: DiskSlot) {
+        let disk = self.disks.get(slot);
+        let disk = disk.expect("a leaving disk is there");
+        let command = Command::Detach {
+            disk: slot,
+            fingerprint: disk.origin().fingerprint(),
+            dirty: disk.of_dirty(),
+        };
+        self.ask(Job::Detach(slot), command);
+    }
+
+    fn ask(&mut self, job: Job, command: Command) {
+        let id = self.jobs.ask(job);
+        self.cache.control(id, command, self.now);
+    }
+}
