@@ -71,8 +71,20 @@ impl<'a> Commands<'a> {
         }
     }
 
+    /// A disk that is waited for leaves, unless something of it is under way.
+    pub(crate) fn leave_if_drained(&mut self, slot: DiskSlot) -> bool {
+        let disk = self.disks.get(slot);
+        let is_drained = disk.is_some_and(|disk| disk.is_idle(self.now))
+            && self.cache.facts().in_flight(slot) == 0
+            && !self.jobs.concern(slot);
+        if is_drained {
+            self.leave(slot);
+        }
+        is_drained
+    }
+
     /// A drained disk leaves: what is dirty goes to its origin first, if that was asked for.
-    pub(crate) fn leave(&mut self, slot: DiskSlot) {
+    fn leave(&mut self, slot: DiskSlot) {
         let disk = self.disks.get_mut(slot);
         let disk = disk.expect("a draining disk is there");
         disk.leave();

@@ -2,11 +2,12 @@
 //! polled.
 
 use crate::client::Place;
+use crate::clients::Clients;
 use crate::deadlines::Deadlines;
 use crate::disk::Disk;
 use crate::error::ShardError;
 use crate::tap::Tap;
-use block_io::{OriginDone, OriginOp};
+use block_io::{IoError, OriginDone, OriginOp};
 use cache::Tenure;
 use origin::Origin as _;
 use units::{DiskId, DiskSlot, Instant, Map};
@@ -153,19 +154,30 @@ impl Disks {
         std::mem::take(&mut self.draining)
     }
 
-    /// When the next draining disk has waited long enough for late writes. One that has passed is
-    /// looked at when its origin answers.
-    pub(crate) fn next_late(&self, now: Instant) -> Option<Instant> {
+    /// When the next client of a draining disk has had all the time it gets, or a disk has waited long
+    /// enough for late writes. One whose time has passed is looked at when its origin answers.
+    pub(crate) fn next_end_of_draining(&self, clients: &Clients, now: Instant) -> Option<Instant> {
+        if !self.are_draining() {
+            return None;
+        }
         let draining = self.draining.iter();
         let lates = draining.filter_map(|slot| self.get(*slot)?.late_until());
-        lates.filter(|late| *late > now).min()
+        let lates = lates.filter(|late| *late > now);
+        lates.chain(clients.next_farewell(now)).min()
     }
 
-    /// Asks a disk's origin; the operation comes back if there is no such disk.
-    pub(crate) fn submit(&mut self, op: OriginOp, now: Instant) -> Result<(), OriginOp> {
+    /// Asks a disk's origin; the operation ends at once if there is no such disk: a disk leaves only when nothing of it is
+    /// in flight, so nobody waits for it.
+    pub(crate) fn submit(&mut self, op: OriginOp, now: Instant) -> Result<(), OriginDone> {
         let slot = op.disk;
         let Some(disk) = self.table[slot.index()].as_deref_mut() else {
-            return Err(op);
+            return Err(OriginDone {
+                token: op.token,
+                buf: op.verb.into_buf(),
+                result: Err(IoError::ShuttingDown),
+                volatile: false,
+                passes: false,
+            });
         };
         let origin = disk.origin_mut();
         origin.submit(op, now);

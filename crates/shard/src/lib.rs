@@ -46,6 +46,7 @@ mod progress;
 mod records;
 mod retained;
 mod retirement;
+mod roaming_words;
 mod shard;
 mod slow_flash;
 mod sources;

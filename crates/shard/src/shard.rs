@@ -44,7 +44,7 @@ use crate::standbys::{Answered, Standbys};
 use crate::standstill::Standstill;
 use crate::status::{Opening, RequestTimes};
 use crate::tripwire::Tripwire;
-use block_io::{BufPool, IoError, OriginDone, OriginOp, Payload, Slice};
+use block_io::{BufPool, IoError, OriginDone, Payload, Slice};
 use cache::{Cache, Effect, Request, RequestId, Verb};
 use frontend::{Incoming, RequestKey, State};
 use origin::Origin as _;
@@ -224,7 +224,7 @@ impl Shard {
             self.disks.first_deadline(),
             self.flash.next_deadline(),
             self.cache.next_deadline(),
-            self.next_end_of_draining(),
+            self.disks.next_end_of_draining(&self.clients, self.now),
             self.records.next_deadline(),
             self.memory.next_deadline(),
             self.repeats.next_deadline(),
@@ -296,7 +296,11 @@ impl Shard {
     fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Flash(op) => self.flash.submit(op, self.now),
-            Effect::Origin(op) => self.pass_to_origin(op),
+            Effect::Origin(op) => {
+                if let Err(done) = self.disks.submit(op, self.now) {
+                    self.cache.origin_done(done, self.now);
+                }
+            }
             Effect::Reply { request, result } => self.reply(request, result),
             Effect::ReplyInPlace { request, rest } => self.reply_in_place(request, &rest),
             Effect::Retire { token, incarnation } => {
@@ -327,20 +331,6 @@ impl Shard {
             }
             Effect::Lent { loan, result } => self.jobs.lent(loan, result),
             Effect::ControlDone { id, result } => self.control_done(id, result),
-        }
-    }
-
-    fn pass_to_origin(&mut self, op: OriginOp) {
-        if let Err(op) = self.disks.submit(op, self.now) {
-            // A disk leaves only when nothing of it is in flight, so nobody waits for this.
-            let done = OriginDone {
-                token: op.token,
-                buf: op.verb.into_buf(),
-                result: Err(IoError::ShuttingDown),
-                volatile: false,
-                passes: false,
-            };
-            self.cache.origin_done(done, self.now);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::limits::{FAREWELL_TIME_MAX, LATE_TIME_MAX};
 use crate::sources::Handler;
 use cache::{Command, ControlError, ControlOutcome, OfDirty};
 use origin::Origin as _;
-use units::{DiskSlot, Instant};
+use units::DiskSlot;
 
 impl Shard {
     /// Detaches a disk, unless it is known already that this will be refused: then its clients
@@ -47,34 +47,13 @@ impl Shard {
         }
         let mut has_asked = false;
         for slot in self.disks.take_draining() {
-            if self.is_drained(slot) {
-                self.commands().leave(slot);
+            if self.commands().leave_if_drained(slot) {
                 has_asked = true;
             } else {
                 self.disks.wait_for(slot);
             }
         }
         has_asked
-    }
-
-    /// When the next client of a draining disk has had all the time it gets, or a disk has waited long
-    /// enough for late writes.
-    pub(super) fn next_end_of_draining(&self) -> Option<Instant> {
-        if !self.disks.are_draining() {
-            return None;
-        }
-        let farewell = self.clients.next_farewell(self.now);
-        farewell
-            .into_iter()
-            .chain(self.disks.next_late(self.now))
-            .min()
-    }
-
-    fn is_drained(&self, slot: DiskSlot) -> bool {
-        let disk = self.disks.get(slot);
-        disk.is_some_and(|disk| disk.is_idle(self.now))
-            && self.cache.facts().in_flight(slot) == 0
-            && !self.jobs.concern(slot)
     }
 
     /// The cache no longer knows the disk; if it never did, so much the better. If it refused, the

@@ -1,0 +1,235 @@
+//! What is said to a shard about disks that roam: their clients stand by while another host has them, and their
+//! caches may go ahead of them.
+//!
+//! Invariant: a flush of the origin that has failed since the other host began to copy, whoever asked for it, ends the
+//! copy: the origin may have lost what was copied.
+
+use crate::client::Place;
+use crate::clients::Clients;
+use crate::control::{Ahead, Attached, Borrow, Roaming};
+use crate::disks::Disks;
+use crate::error::{Reply, ShardError};
+use crate::jobs::Jobs;
+use crate::limits::LATE_TIME_MAX;
+use crate::own_requests::OwnRequests;
+use crate::spec::DiskSpec;
+use crate::standbys::Standbys;
+use block_io::{BufPool, Payload};
+use cache::{Cache, OfDirty};
+use frontend::Incoming;
+use origin::Opened;
+use units::{DiskId, DiskSlot, Instant};
+
+/// Most runs of blocks that are told at a time.
+const CHANGES_MAX: usize = 1024;
+
+/// What a word leaves to the shard.
+pub(crate) enum Next {
+    Nothing,
+    /// These requests are made once more.
+    Again(Vec<(usize, Incoming)>),
+    /// The origin of this disk has something to take in.
+    Poll(DiskSlot),
+    /// A disk is attached as the other host's.
+    Stand {
+        spec: Box<DiskSpec>,
+        origin: Option<Box<Opened>>,
+        reply: Reply<Attached>,
+    },
+    /// A disk that is attached so borrows nothing more, and is detached.
+    StandDown(DiskSlot, Reply<()>),
+}
+
+/// The parts of a shard that a word about a roaming disk needs.
+pub(crate) struct RoamingWords<'a> {
+    cache: &'a mut Cache,
+    standbys: &'a mut Standbys,
+    clients: &'a mut Clients,
+    disks: &'a mut Disks,
+    jobs: &'a mut Jobs,
+    pool: &'a BufPool,
+    now: Instant,
+}
+
+impl<'a> RoamingWords<'a> {
+    pub(crate) fn of(
+        cache: &'a mut Cache,
+        standbys: &'a mut Standbys,
+        clients: &'a mut Clients,
+        disks: &'a mut Disks,
+        jobs: &'a mut Jobs,
+        pool: &'a BufPool,
+        now: Instant,
+    ) -> Self {
+        Self {
+            cache,
+            standbys,
+            clients,
+            disks,
+            jobs,
+            pool,
+            now,
+        }
+    }
+
+    /// Does what is to be done about a disk; what comes back is left to the shard.
+    pub(crate) fn handle(mut self, disk: DiskId, what: Roaming) -> Next {
+        let (standbys, clients) = (&mut *self.standbys, &mut *self.clients);
+        let again = match what {
+            Roaming::Enter { offer, tell } => {
+                standbys.enter(disk, *offer, tell, self.now);
+                Vec::new()
+            }
+            Roaming::Incoming(seen) => {
+                standbys.incoming(disk, seen, self.now);
+                Vec::new()
+            }
+            Roaming::Look(reply) => {
+                let look = standbys.look(disk, self.now);
+                reply(look.ok_or(ShardError::NoSuchDisk));
+                Vec::new()
+            }
+            Roaming::Hold { is_return, reply } => {
+                let held = self.disks.serving(disk).and_then(|_| {
+                    let may = standbys.hold(disk, is_return, self.now);
+                    may.then_some(()).ok_or(ShardError::InUse)
+                });
+                reply(held);
+                Vec::new()
+            }
+            Roaming::Give(reply) => self.give(disk, reply),
+            Roaming::Serve => standbys.release(disk),
+            Roaming::Fail => standbys.fail(disk, clients),
+            Roaming::EndOld => standbys.end_old(disk, clients),
+            Roaming::Read {
+                offset,
+                length,
+                reply,
+            } => {
+                match standbys.served(disk, self.disks) {
+                    Some(slot) => self.own_requests().read(slot, (offset, length), reply),
+                    None => reply(Err(ShardError::Detaching)),
+                }
+                Vec::new()
+            }
+            Roaming::AnswerRead { ticket, result } => {
+                let payload = |bytes: Vec<u8>| Payload::from_iter([self.pool.copy_of(&bytes)]);
+                standbys.answer_read(disk, ticket, result.map(payload), clients)
+            }
+            Roaming::Lend { request, reply } => {
+                let loan = self.jobs.wait_for_loan(reply);
+                self.cache.lend(loan, request, self.now);
+                Vec::new()
+            }
+            Roaming::Borrow(what) => return self.borrow(disk, what),
+            Roaming::Ahead(what) => return self.go_ahead(disk, what),
+        };
+        Next::Again(again)
+    }
+
+    /// Does what is to be done about what an attached disk borrows.
+    fn borrow(&mut self, disk: DiskId, what: Borrow) -> Next {
+        let (Some(slot), Some(loans)) = (self.disks.slot_of(disk), self.standbys.loans(disk))
+        else {
+            if let Borrow::Pull { reply, .. } | Borrow::Prefetch { reply, .. } = what {
+                reply(Err(ShardError::NoSuchDisk));
+            }
+            return Next::Nothing;
+        };
+        match what {
+            Borrow::Manner(manner) => {
+                loans.set_manner(manner);
+                return Next::Nothing;
+            }
+            Borrow::List(runs) => {
+                loans.list(&runs);
+                return Next::Nothing;
+            }
+            Borrow::Pull { run, reply } => {
+                let runs = loans.pull(run);
+                self.own_requests().prefetch(slot, &runs, reply);
+                return Next::Nothing;
+            }
+            Borrow::Prefetch { run, reply } => {
+                self.own_requests().prefetch(slot, &[run], reply);
+                return Next::Nothing;
+            }
+            Borrow::Answer { number, bytes } => loans.answer(number, bytes),
+            Borrow::Linked(is_linked) => loans.set_linked(is_linked),
+            Borrow::End => loans.end(),
+        }
+        Next::Poll(slot)
+    }
+
+    fn give(&mut self, disk: DiskId, reply: Reply<()>) -> Vec<(usize, Incoming)> {
+        let Some(slot) = self.disks.slot_of(disk) else {
+            // It went with an earlier word.
+            reply(Ok(()));
+            return Vec::new();
+        };
+        let Some(waiting) = self.standbys.given(disk) else {
+            reply(Err(ShardError::InUse));
+            return Vec::new();
+        };
+        let place = Place::Standby(disk);
+        self.clients.move_all(slot.into(), place, None);
+        let late_until = self.now + LATE_TIME_MAX;
+        let known = self.disks.get_mut(slot);
+        let known = known.expect("a slot that is known has a disk");
+        known.disconnected_all();
+        if known.drain(reply, OfDirty::Flush, late_until) {
+            self.disks.wait_for(slot);
+            self.cache.cut_prefetches(slot, self.now);
+        }
+        waiting
+    }
+
+    /// What is said about a cache that goes ahead of its disk.
+    fn go_ahead(&mut self, disk: DiskId, what: Ahead) -> Next {
+        match what {
+            Ahead::Watch { what, reply } => {
+                let served = self.standbys.served(disk, self.disks);
+                let failed = |slot| self.cache.facts().failed_flushes(slot);
+                match served.zip(what) {
+                    Some((slot, what)) => self.standbys.watch(disk, what, (slot, failed(slot))),
+                    None => self.standbys.unwatch(disk),
+                }
+                let is_right = served.is_some() || what.is_none();
+                reply(is_right.then_some(()).ok_or(ShardError::Detaching));
+            }
+            Ahead::TakeChanges(reply) => {
+                let facts = self.cache.facts();
+                let failed = |slot| facts.failed_flushes(slot);
+                let changes = self.standbys.take_changes(disk, CHANGES_MAX, failed);
+                reply(changes.ok_or(ShardError::NoSuchDisk));
+            }
+            Ahead::Stand {
+                spec,
+                origin,
+                reply,
+            } => {
+                return Next::Stand {
+                    spec,
+                    origin,
+                    reply,
+                };
+            }
+            Ahead::StandDown(reply) => {
+                let Some(slot) = self.disks.others(disk) else {
+                    reply(Ok(()));
+                    return Next::Nothing;
+                };
+                if let Some(loans) = self.standbys.loans(disk) {
+                    loans.end();
+                }
+                return Next::StandDown(slot, reply);
+            }
+            Ahead::Stale { run, reply } => self.own_requests().stale(disk, run, reply),
+        }
+        Next::Nothing
+    }
+
+    fn own_requests(&mut self) -> OwnRequests<'_> {
+        OwnRequests::of(self.cache, self.disks, self.jobs, self.now)
+    }
+}
