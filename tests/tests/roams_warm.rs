@@ -145,7 +145,7 @@ fn moves(pair: &mut RoamingPair, written: u64) -> anyhow::Result<(Expected, Sess
     expected.check("the source", &mut source)?;
     source.close()?;
     let mut destination = pair.client(1)?;
-    expected.write(&mut destination, written..written + 1, 2)?;
+    expected.write(&mut destination, std::iter::once(written), 2)?;
     Ok((expected, destination))
 }
 
