@@ -1,5 +1,6 @@
 //! What goes into a cache and what comes out of it.
 
+use crate::shipment::Shipment;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
 use block_store::{LockReason, RetainedUpdate};
@@ -43,6 +44,14 @@ pub enum LoanRequest {
         /// How many blocks at most.
         count: u32,
     },
+    /// What the disk's origin lacks: records of its dirty log, in their order.
+    Records {
+        /// Which disk.
+        disk: DiskId,
+        /// The number of the first record that is asked for. An earlier one than the oldest that is left asks for
+        /// that.
+        from: u64,
+    },
 }
 
 /// What a loan brings, with the bytes of blocks as `B`.
@@ -54,6 +63,8 @@ pub enum Borrowed<B = Payload> {
     Contents(Vec<BlockIndex>),
     /// Verified bytes of as many blocks from the first one on as lie behind each other; at least one.
     Blocks(B),
+    /// Records, as many as are shipped at a time; none if there are none from that number on.
+    Records(Shipment<B>),
 }
 
 /// What was asked for is not lent: the disk is unknown, or another host's, or its key is not here; the block is not
@@ -179,6 +190,18 @@ pub enum Command {
         /// Its size now.
         size: Bytes,
     },
+    /// Keep records of the host that has a disk, which is attached as [`Tenure::Standby`], in the disk's own dirty log.
+    /// Done when all are durable here, and that the origin has what came before them; they count if the owner's
+    /// record names this cache with the epoch, open. A shipment that begins with the owner's oldest record begins the
+    /// log anew if it does not follow what is here.
+    Ship {
+        /// Which.
+        disk: DiskSlot,
+        /// The period in which this host will have the disk, if it gets it.
+        epoch: u64,
+        /// What has come.
+        shipment: Shipment,
+    },
     /// Bring the flash into the state that restarts warmest. Disks are detached first.
     Stop,
 }
@@ -263,6 +286,12 @@ pub enum ControlError {
          no disk that the guest has seen; see hearth recover"
     )]
     OriginChanged,
+    /// Records are missing between those that are here and those that have come.
+    #[error("the records do not follow those that are here")]
+    RecordsMissing,
+    /// The disk's log would be longer than it may be.
+    #[error("the dirty log would be longer than it may be")]
+    LogFull,
     /// The flash has bytes that the origin lacks, encrypted by another key, or not encrypted.
     #[error(
         "the flash has bytes that the origin lacks, under another key than the disk's: give it the \

@@ -256,6 +256,16 @@ impl Disk {
         }
     }
 
+    /// The same with what else is said of one that is attached.
+    pub(crate) fn with(self, read_only: bool, shared: bool, write_back: WriteBack) -> Self {
+        Self {
+            read_only: read_only || shared,
+            views: shared.then(|| Views::new(self.size)),
+            write_back,
+            ..self
+        }
+    }
+
     /// Why it cannot be under write-back, if so.
     pub(crate) fn why_not_back(&self) -> Option<ControlError> {
         if !self.size.is_multiple_of(BLOCK_BYTES) {

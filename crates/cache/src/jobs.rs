@@ -236,7 +236,11 @@ impl Job {
             Step::Start => self.start(flash, ports),
             Step::Written if flash.facts().is_busy_with(self.disk()) => return false,
             // Segments of a dirty log are freed with the others when they are ordinary ones.
-            Step::Written if self.frees() && flash.facts().has_log_segments(self.disk()) => {
+            Step::Written
+                if self.frees()
+                    && !self.keeps_log(flash)
+                    && flash.facts().has_log_segments(self.disk()) =>
+            {
                 return false;
             }
             Step::Written => self.commit(flash, ports),
@@ -290,6 +294,14 @@ impl Job {
     /// Whether all of the disk's segments are freed.
     fn frees(&self) -> bool {
         matches!(self.kind, Kind::Attach(_) | Kind::Drop { .. })
+    }
+
+    /// Whether the disk comes with a log that counts.
+    fn keeps_log(&self, flash: &Store) -> bool {
+        let Kind::Attach(newcomer) = &self.kind else {
+            return false;
+        };
+        !newcomer.void && !newcomer.takes_over && flash.dirty_logs().has(newcomer.slot)
     }
 
     fn start(&self, flash: &mut Store, ports: &mut Ports) -> Step {

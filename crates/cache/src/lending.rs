@@ -17,7 +17,8 @@ use crate::disks::Disks;
 use crate::flash_use::FlashUse;
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::Ports;
-use crate::purpose::{LoanKey, ReadPurpose};
+use crate::purpose::{LoanKey, LoanRead, ReadPurpose};
+use crate::record_loans::{RecordLoans, Shipping};
 use block_io::{Buf, IoError, PAGE_BYTES, Payload};
 use block_store::{Contents, Location, Store};
 use dirty_log::Found;
@@ -50,7 +51,10 @@ enum Lent {
 
 /// Loans that are read from flash.
 #[derive(Default)]
-pub(crate) struct Loans(Slab<Loan>);
+pub(crate) struct Loans {
+    copies: Slab<Loan>,
+    records: RecordLoans,
+}
 
 type Answer = Result<Borrowed, NotLent>;
 
@@ -85,12 +89,21 @@ impl<'a> Lending<'a> {
                 let segments = found.map(|(flash, slot)| Contents::from(&*flash).segments_of(slot));
                 Some(segments.map(Borrowed::Segments))
             }
+            LoanRequest::Records { disk, from } => {
+                self.records().ship(id, disk, from);
+                None
+            }
             LoanRequest::Contents { disk, segment } => self.read_footer(id, disk, segment),
             LoanRequest::Blocks { disk, first, count } => self.read_blocks(id, disk, first, count),
         };
         if let Some(result) = begun {
             self.ports.push(Effect::Lent { loan: id, result });
         }
+    }
+
+    /// What reads a log for the host that is about to get its disk.
+    fn records(&mut self) -> Shipping<'_> {
+        Shipping::new(&mut self.loans.records, self.flash, self.disks, self.ports)
     }
 
     /// Reads what says which blocks of a disk lie in a segment. The answer, if it is known at once.
@@ -106,7 +119,7 @@ impl<'a> Lending<'a> {
             return Some(Ok(Borrowed::Contents(blocks)));
         }
         let lent = Lent::Contents(segment);
-        let tag = ReadPurpose::Loan(self.loans.0.insert(Loan {
+        let tag = of_copies(self.loans.copies.insert(Loan {
             id,
             disk,
             slot,
@@ -141,7 +154,7 @@ impl<'a> Lending<'a> {
         let count = flash.facts().written_run(slot, first, at, most);
         self.ports.stats.flash_read_bytes += u64::from(count) * BLOCK_BYTES;
         let lent = Lent::Blocks { first, at, count };
-        let tag = ReadPurpose::Loan(self.loans.0.insert(Loan {
+        let tag = of_copies(self.loans.copies.insert(Loan {
             id,
             disk,
             slot,
@@ -154,11 +167,18 @@ impl<'a> Lending<'a> {
     /// What a loan needs has come from flash, or has failed to.
     pub(crate) fn read_done(
         &mut self,
-        loan: LoanKey,
+        read: LoanRead,
         buf: Option<Buf>,
         result: Result<(), IoError>,
     ) {
-        let loan = self.loans.0.remove(loan);
+        match read {
+            LoanRead::Copies(loan) => self.copies_read(loan, buf, result),
+            LoanRead::Records(read) => self.records().read_done(read, buf, result),
+        }
+    }
+
+    fn copies_read(&mut self, loan: LoanKey, buf: Option<Buf>, result: Result<(), IoError>) {
+        let loan = self.loans.copies.remove(loan);
         if let Lent::Blocks { at, .. } = loan.lent
             && let Some(flash) = self.flash.with_logs_mut()
         {
@@ -198,6 +218,10 @@ impl<'a> Lending<'a> {
             }
         }
     }
+}
+
+fn of_copies(loan: LoanKey) -> ReadPurpose {
+    ReadPurpose::Loan(LoanRead::Copies(loan))
 }
 
 /// Whether the log of a disk has nothing newer than the copy of a block.

@@ -64,8 +64,10 @@ mod ports;
 mod prefetches;
 mod purpose;
 mod reads;
+mod record_loans;
 mod recovery;
 mod request;
+mod shipment;
 mod slow_reads;
 mod stats;
 mod tenants;
@@ -87,6 +89,7 @@ pub use block_store::{
 };
 pub use cache::{Cache, Facts, Kept, Mode, Status};
 pub use recovery::{Inspection, Recovered, Recovery};
+pub use shipment::{Shipment, Shipped, ShippedWhat};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
 pub use tenants::TenantStatus;
 pub use views::ViewStats;

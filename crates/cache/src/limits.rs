@@ -6,6 +6,9 @@ use units::{Bytes, Duration};
 /// a single buffer modest.
 pub(crate) const RUN_BLOCKS_MAX: u64 = 256;
 
+/// Records that are shipped at a time: a frame of the link has 1 MiB of them, with what is said of each.
+pub(crate) const SHIPMENT_RECORDS_MAX: u64 = 240;
+
 /// Bytes that the prefetches of one disk have on their way from its origin: enough to keep a network
 /// volume busy, little beside what guests wait for.
 pub(crate) const PREFETCH_DISK_BYTES_MAX: Bytes = Bytes::mib(4);

@@ -11,7 +11,13 @@
 //! it is taken for a record that is older than the flash, which costs the clean blocks. Every attach
 //! for writing is recorded, under write-back or not: a cache that served a disk before another one
 //! did has copies that may be older than the origin, and the fingerprint of most origins does not
-//! show it. A disk that was only ever read has no record, and needs none.
+//! show it.
+//!
+//! A standby keeps records of the owner's log in the epoch after the owner's, which is not in its disk table. They count
+//! when the record names this cache, open, with that epoch; then the table is behind the record. The copies beside them
+//! count only for who has kept them right (`Tenure::Successor`).
+//!
+//! A disk that was only ever read has no record, and needs none.
 
 use crate::api::{ControlError, DropReason, OwnerRecord};
 use crate::guard::{Guard, holds};
@@ -32,10 +38,29 @@ pub(crate) struct Flashed {
 pub(crate) enum Verdict {
     /// It counts, records above the watermark included.
     Serve,
+    /// Records above the watermark count, which another host wrote and this one kept; clean blocks do not.
+    ServeLog,
     /// The origin has all of it: clean blocks count, and records are void.
     Void,
     /// Nothing of it counts.
     Drop(DropReason),
+}
+
+impl Verdict {
+    /// Whether records above the watermark count.
+    pub(crate) fn serves_log(self) -> bool {
+        matches!(self, Self::Serve | Self::ServeLog)
+    }
+
+    /// Why clean blocks do not count, if so.
+    pub(crate) fn why_drop(self) -> Option<DropReason> {
+        match self {
+            Self::Drop(reason) => Some(reason),
+            // Only who kept the log knows what has become stale of the copies beside it.
+            Self::ServeLog => Some(DropReason::OtherOwner),
+            Self::Serve | Self::Void => None,
+        }
+    }
 }
 
 const OTHER_OWNER: Verdict = Verdict::Drop(DropReason::OtherOwner);
@@ -61,6 +86,17 @@ pub(crate) fn judge(
     };
     if record.open && record.cache != here {
         return Err(ControlError::Elsewhere { record });
+    }
+    let is_shipped = record.cache == here
+        && record.open
+        && flash.epoch < record.epoch
+        && flash.dirty_epoch == Some(record.epoch);
+    if is_shipped {
+        return match flash.locked {
+            Some(reason) => Err(ControlError::Locked(reason)),
+            None if holds(Guard::ShippedLogAlone) => Ok(Verdict::ServeLog),
+            None => Ok(Verdict::Serve),
+        };
     }
     if record.cache != here || flash.epoch < record.epoch {
         // Somebody else has written the origin since, or this flash is an older copy.

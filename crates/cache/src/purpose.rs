@@ -22,8 +22,8 @@ pub(crate) enum ReadPurpose {
     MergeHit(MergeHit),
     /// Records of a dirty log, on their way to the origin.
     DestageRead(DestageRead),
-    /// For a host that has the disk now.
-    Loan(LoanKey),
+    /// For another host.
+    Loan(LoanRead),
 }
 
 /// A read from flash for a guest.
@@ -77,6 +77,25 @@ pub(crate) struct DestageRead {
     pub(crate) disk: DiskSlot,
     pub(crate) slot: FlashSlot,
     pub(crate) id: destage::ReadId,
+}
+
+/// A read for another host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LoanRead {
+    /// Copies of blocks, or which there are, for the host that has the disk now or is about to.
+    Copies(LoanKey),
+    /// Records of a dirty log, for the host that is about to get the disk.
+    Records(RecordRead),
+}
+
+/// Blocks of a shipment that are read together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordRead {
+    pub(crate) gathering: usize,
+    /// Which of those that it misses, and how many.
+    pub(crate) from: usize,
+    pub(crate) count: usize,
+    pub(crate) slot: FlashSlot,
 }
 
 /// What the completion of an operation of an origin means.

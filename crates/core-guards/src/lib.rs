@@ -134,6 +134,20 @@ guards::guards! {
         DistrustOlderCopy,
         /// A block of a dirty log goes to the origin only if its checksum is right.
         VerifyBeforeDestage,
+        /// A record is shipped to another host only if its checksum is right.
+        VerifyBeforeShip,
+        /// Records of another host are kept without a gap, and none twice.
+        RecordsFollow,
+        /// Where the owner's guest flushed, an interval ends in the log of the standby, too.
+        IntervalsTravel,
+        /// What the owner has brought to the origin is not brought there by its successor again.
+        WatermarkTravels,
+        /// Records are said to be kept when they are durable.
+        KeptIsDurable,
+        /// What a cache has of an earlier period goes before it keeps records of another host.
+        LeftoversFirst,
+        /// What is cached of a standby counts only in the process that copied it, whatever its log says.
+        ShippedLogAlone,
         /// Erased blocks read as zeroes.
         ErasedReadsZeroes,
         /// A block is merged when no write before it to the same block is left.

@@ -122,6 +122,9 @@ impl Jobs {
             Borrowed::Segments(segments) => Borrowed::Segments(segments),
             Borrowed::Contents(blocks) => Borrowed::Contents(blocks),
             Borrowed::Blocks(payload) => Borrowed::Blocks(bytes_of(&payload)),
+            Borrowed::Records(shipment) => {
+                Borrowed::Records(shipment.map(|payload| bytes_of(&payload)))
+            }
         });
         reply(result.map_err(ShardError::NotLent));
     }

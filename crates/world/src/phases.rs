@@ -53,6 +53,7 @@ pub(crate) fn name_of(command: &Command) -> Option<&'static str> {
         Command::SetPolicy { .. } => "policy: through",
         Command::SetWriteBack { .. } => "write-back",
         Command::Grow { .. } => "grow",
-        Command::Stop => return None,
+        // No operator says it.
+        Command::Ship { .. } | Command::Stop => return None,
     })
 }

@@ -111,8 +111,16 @@ macro_rules! missed {
 /// a flush that is answered as its disk enters write-back, before the recovered log is durable, by
 /// `crates/cache/tests/back.rs`; flash that is believed again before what writes had passed is durable, by
 /// `crates/cache/tests/late_writes.rs`; what a flush says of what another has lost, and what a log has written and a flush for somebody
-/// else has lost, by `crates/cache/tests/failed_flush.rs`; what another host reads, by `sites_mutants.rs`.
-const TESTED_ELSEWHERE: [Guard; 14] = [
+/// else has lost, by `crates/cache/tests/failed_flush.rs`; what another host reads, by `sites_mutants.rs`;
+/// what is shipped to another host, by `crates/cache/tests/shipping.rs`.
+const TESTED_ELSEWHERE: [Guard; 21] = [
+    Guard::VerifyBeforeShip,
+    Guard::RecordsFollow,
+    Guard::IntervalsTravel,
+    Guard::WatermarkTravels,
+    Guard::KeptIsDurable,
+    Guard::LeftoversFirst,
+    Guard::ShippedLogAlone,
     Guard::DurableBeforePeerReads,
     Guard::RewriteWithinBudget,
     Guard::ReadAgain,

@@ -72,7 +72,7 @@ impl Logs {
             page: open.chunk.expect("the chunk is open").page,
             id: entry.id,
             size: entry.size,
-            epoch: entry.epoch,
+            epoch: dirty.next_epoch(entry.epoch),
             begins_interval: dirty.log().is_at_begin(),
             follows: dirty.log().last(),
             durable: dirty.durable_at(),
@@ -113,7 +113,7 @@ impl Logs {
         let open = dirty.chunks().open().expect("the chunk is open");
         places::push(ports, open.place, at_flash, page);
         let epoch = tables.disks.get(disk).map_or(0, |entry| entry.epoch);
-        dirty.accept(record, epoch, ports.now());
+        dirty.accept(record, dirty.next_epoch(epoch), ports.now());
     }
 
     /// The stream has sealed the open chunk of a log.
@@ -138,7 +138,7 @@ impl Logs {
             page: sealed.page,
             id: entry.id,
             size: entry.size,
-            epoch: entry.epoch,
+            epoch: dirty.next_epoch(entry.epoch),
             begins_interval: open.begins_interval,
             follows: open.follows,
             durable: durable.min(open.follows),

@@ -36,6 +36,9 @@ pub struct DirtyDisk {
     log: DirtyLog,
     /// The latest period in which a record of it was written.
     epoch: u64,
+    /// The period that its records name, if that is none of the disk table: they are another host's, and count if
+    /// this host gets the disk in it.
+    shipped_for: Option<u64>,
     /// Nothing of it goes to the origin before the operator has decided.
     locked: Option<LockReason>,
     /// Those that hold its records, oldest first.
@@ -55,6 +58,7 @@ impl DirtyDisk {
         Self {
             log: DirtyLog::new(watermark),
             epoch: 0,
+            shipped_for: None,
             locked: None,
             segments: VecDeque::new(),
             chunks: Chunks::default(),
@@ -73,6 +77,16 @@ impl DirtyDisk {
     /// The latest period in which a record of it was written.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The period that the next record names, if the disk table says this one.
+    pub(super) fn next_epoch(&self, of_table: u64) -> u64 {
+        self.shipped_for.unwrap_or(of_table)
+    }
+
+    /// The next records name this period, or that of the disk table.
+    pub(crate) fn set_shipped_for(&mut self, epoch: Option<u64>) {
+        self.shipped_for = epoch;
     }
 
     /// Why nothing of it goes to the origin before the operator has decided.

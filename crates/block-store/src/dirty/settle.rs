@@ -51,6 +51,24 @@ impl Logs {
         self.settled(disk, blocks)
     }
 
+    /// The origin has every record of a disk's log before this number, durably, and none of them is to be cached.
+    ///
+    /// # Panics
+    /// If the log does not go so far.
+    pub(crate) fn drop_before<T: Tag>(
+        &mut self,
+        ports: &mut Ports<T>,
+        tables: &mut LogTables<'_, T::Payload>,
+        disk: DiskSlot,
+        to: RecordNumber,
+    ) {
+        if let Some(dirty) = self.by_disk.get_mut(disk) {
+            let _ = dirty.settle(to);
+            self.tell_watermark(ports, tables, disk, Position::START);
+            self.release(tables, disk);
+        }
+    }
+
     fn settled(&self, disk: DiskSlot, blocks: Vec<(BlockIndex, FlashSlot)>) -> Settled {
         let dirty = self.by_disk.get(disk);
         let written = dirty.is_some_and(|dirty| dirty.log().base() <= dirty.written());

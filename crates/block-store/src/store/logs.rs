@@ -92,6 +92,30 @@ impl<'a, P: Payload> WriteBack<'a, P> {
         }
     }
 
+    /// The log of a disk takes records of another host, which has the disk. They count if this host gets it in this
+    /// period; `None`: it has it.
+    pub fn ship_for(&mut self, disk: DiskSlot, epoch: Option<u64>) {
+        let Streams { logs, .. } = &mut self.streams;
+        if let Some(dirty) = logs.by_disk_mut().get_mut(disk) {
+            dirty.set_shipped_for(epoch);
+        }
+    }
+
+    /// The host that has a disk has brought every record before this number to the origin. What is newer than they
+    /// are may not have come, so none of them becomes a clean block here.
+    ///
+    /// # Panics
+    /// If the log does not go so far.
+    pub fn drop_before<T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        disk: DiskSlot,
+        to: RecordNumber,
+    ) {
+        let Streams { logs, tables, .. } = &mut self.streams;
+        logs.drop_before(ports, tables, disk, to);
+    }
+
     /// Takes a disk's dirty log away.
     pub fn end_log(&mut self, disk: DiskSlot) {
         self.streams.logs.by_disk_mut().set(disk, None);

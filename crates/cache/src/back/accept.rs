@@ -325,7 +325,7 @@ impl BackRequests<'_> {
         page.freeze().slice(0..PAGE_BYTES)
     }
 
-    fn accept_block(
+    pub(super) fn accept_block(
         &mut self,
         disk: DiskSlot,
         arrival: Option<&Arrival>,
@@ -376,9 +376,6 @@ impl BackRequests<'_> {
     ) -> Result<u64, NoRoom> {
         let last = waiting.end / BLOCK_BYTES;
         let blocks = (last - first.get()).min(u64::from(ERASE_BLOCKS_MAX));
-        let Some(flash) = self.flash.as_mut() else {
-            return Err(NoRoom::Segment);
-        };
         let erasure = Erasure {
             first,
             blocks: u32::try_from(blocks).expect("it was bounded"),
@@ -386,6 +383,16 @@ impl BackRequests<'_> {
                 Change::Zeroes { may_unmap, .. } => ErasureKind::Zeroes { may_unmap },
                 Change::Discard | Change::Data { .. } => ErasureKind::Discard,
             },
+        };
+        self.log_erasure(disk, erasure)?;
+        Ok(first.advance(blocks).start().get())
+    }
+
+    /// Appends an erasure to the log of a disk: what is cached of its blocks counts no longer.
+    pub(super) fn log_erasure(&mut self, disk: DiskSlot, erasure: Erasure) -> Result<(), NoRoom> {
+        let (first, blocks) = (erasure.first, u64::from(erasure.blocks));
+        let Some(flash) = self.flash.as_mut() else {
+            return Err(NoRoom::Segment);
         };
         flash
             .write_back()
@@ -399,7 +406,7 @@ impl BackRequests<'_> {
                 self.take_older_copy(disk, block, None);
             }
         }
-        Ok(first.advance(blocks).start().get())
+        Ok(())
     }
 
     /// Writes that have waited for too long fail.

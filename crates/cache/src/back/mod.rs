@@ -13,6 +13,7 @@
 //! what it writes.
 
 mod accept;
+mod arriving;
 mod commands;
 mod late;
 mod merge;
@@ -35,6 +36,7 @@ use crate::ports::Ports;
 use crate::request::Asked;
 use crate::write_back::{DestageOrder, WriteBack};
 use accept::Waiting;
+use arriving::Arrivals;
 use block_io::IoError;
 use block_store::DirtyDisk;
 use destage::{BatchId, Destage, SampledReads};
@@ -188,6 +190,8 @@ pub(crate) struct Backs {
     numbers: u64,
     /// Those that are bypassed since the flash was late, and when each may come back.
     returning: Vec<(DiskSlot, Instant)>,
+    /// Logs of disks that other hosts have.
+    arrivals: Arrivals,
     /// Guests' reads of the flash, of any disk.
     flash_reads: SampledReads,
 }
@@ -257,8 +261,16 @@ impl Backs {
         self.get(disk).is_some()
     }
 
+    /// Whether records of another host come for a disk.
+    pub(crate) fn keeps(&self, disk: DiskSlot) -> bool {
+        self.arrivals.has(disk)
+    }
+
     /// Schedules the disks whose writes wait: what they wait for may have happened.
     pub(crate) fn schedule_waiting(&self, ports: &mut Ports) {
+        for disk in self.arrivals.slots() {
+            ports.schedule(disk);
+        }
         for disk in self.slots() {
             if self.get(disk).is_some_and(Back::waits) {
                 ports.schedule(disk);

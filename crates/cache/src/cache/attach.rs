@@ -54,34 +54,31 @@ impl Candidate<'_> {
         }
         let (slot, mut dropped) = self.slot_for(id, &disk, fingerprint)?;
         let (uuid, flashed) = self.flashed(slot, id);
-        let verdict = judge(owner, uuid, flashed)?;
-        let is_dirty = flashed.dirty_epoch.is_some();
-        if disk.tenure == Tenure::Standby && (is_dirty || flashed.locked.is_some()) {
-            return Err(ControlError::Dirty {
-                bytes: self.flash.dirty_bytes(slot),
-            });
-        }
+        let verdict = self.verdict(slot, &disk, owner, uuid, flashed)?;
+        let stands_by = disk.tenure == Tenure::Standby;
         let key = self.key;
         let flash = self.flash.with_logs();
         if flash.is_some_and(|flash| flash.facts().key_differs(slot, id, key)) {
             dropped = dropped.or(Some(DropReason::KeyChanged));
         }
-        let is_open = owner.is_some_and(|record| record.open);
-        let waits = is_open || (is_dirty && verdict == Verdict::Serve);
+        let is_open = !stands_by && owner.is_some_and(|record| record.open);
+        let counts = verdict.serves_log();
+        let serves = counts && flashed.dirty_epoch.is_some();
+        let waits = is_open || serves;
         match dropped {
             // What the origin lacks may not fit any more, and what it has may be another's.
             Some(DropReason::SizeChanged) if waits && holds(Guard::SameSize) => {
                 return Err(ControlError::SizeChanged);
             }
-            Some(DropReason::OriginChanged) if verdict == Verdict::Serve && is_dirty => {
+            Some(DropReason::OriginChanged) if serves => {
                 return Err(ControlError::OriginChanged);
             }
-            Some(DropReason::KeyChanged) if verdict == Verdict::Serve && is_dirty => {
+            Some(DropReason::KeyChanged) if serves => {
                 return Err(ControlError::OtherKey);
             }
             _ => {}
         }
-        if let Verdict::Drop(reason) = verdict
+        if let Some(reason) = verdict.why_drop()
             && !(reason == DropReason::OtherOwner && self.succeeds(id, &disk))
         {
             dropped = dropped.or(Some(reason));
@@ -92,7 +89,6 @@ impl Candidate<'_> {
         if self.jobs.has_one_about(slot) {
             return Err(ControlError::Busy);
         }
-        let serves = verdict == Verdict::Serve && is_dirty;
         if serves && !self.flash.is_in_use() {
             return Err(ControlError::Locked(LockReason::FlashLost));
         }
@@ -110,11 +106,34 @@ impl Candidate<'_> {
             disk,
             dropped,
             takes_over,
-            void: verdict != Verdict::Serve,
+            void: !counts && (!stands_by || holds(Guard::LeftoversFirst)),
             key,
             fingerprint,
             record,
         })
+    }
+
+    /// What becomes of what is on flash of a disk.
+    ///
+    /// # Errors
+    /// If that is not known here, or may be needed.
+    fn verdict(
+        &self,
+        slot: DiskSlot,
+        disk: &Disk,
+        owner: Option<OwnerRecord>,
+        uuid: u128,
+        flashed: Flashed,
+    ) -> Result<Verdict, ControlError> {
+        if disk.tenure != Tenure::Standby {
+            return judge(owner, uuid, flashed);
+        }
+        let has_log = flashed.dirty_epoch.is_some() || flashed.locked.is_some();
+        if has_log && !is_of_another(owner, uuid) {
+            let bytes = self.flash.dirty_bytes(slot);
+            return Err(ControlError::Dirty { bytes });
+        }
+        Ok(Verdict::Drop(DropReason::OtherOwner))
     }
 
     /// Whether what is cached of a disk was kept right while it was another host's.
@@ -252,6 +271,8 @@ impl Cache {
             flash
                 .origins_mut()
                 .attached(slot, newcomer.disk.never_writes());
+            // What was kept for another host is this one's now.
+            flash.write_back().ship_for(slot, None);
         }
         let tenant = newcomer.disk.tenant;
         let has_log = self
@@ -280,6 +301,11 @@ impl Cache {
             dropped: newcomer.dropped,
         }
     }
+}
+
+/// Whether the record names another cache than this one: nothing that this one has of the disk counts any more.
+fn is_of_another(owner: Option<OwnerRecord>, uuid: u128) -> bool {
+    owner.is_some_and(|record| record.cache != uuid && record.cache != 0)
 }
 
 /// Why the blocks of a disk that comes back cannot be served, if so.

@@ -28,12 +28,8 @@ impl Cache {
                 write_back,
                 tenure,
             } => {
-                let rules = Disk {
-                    read_only: read_only || shared,
-                    views: shared.then(|| Views::new(size)),
-                    write_back,
-                    ..Disk::new(size, policy, tenure)
-                };
+                let rules = Disk::new(size, policy, tenure);
+                let rules = rules.with(read_only, shared, write_back);
                 self.candidate(disk)
                     .judge(disk, name, &tenant, rules, fingerprint, owner)
                     .map(|newcomer| Kind::Attach(Box::new(newcomer)))
@@ -76,6 +72,14 @@ impl Cache {
             Command::SetWriteBack { disk, write_back } => {
                 let ended = self.changes().set_write_back(disk, write_back);
                 return self.ports.command_ended(id, Some(ended));
+            }
+            Command::Ship {
+                disk,
+                epoch,
+                shipment,
+            } => {
+                let ended = self.back_requests().keep(id, disk, epoch, shipment);
+                return self.ports.command_ended(id, ended);
             }
             Command::Stop => Ok(Kind::Stop),
         };
@@ -182,6 +186,8 @@ impl Cache {
 
     fn forget_disk(&mut self, slot: DiskSlot) {
         self.back_requests().end(slot, IoError::ShuttingDown);
+        self.back_requests()
+            .end_arrivals(slot, ControlError::NotAttached);
         let disk = self.disks.detach(slot);
         for vm in disk.views.iter().flat_map(Views::joins) {
             self.tenants.release(vm, Use::View);

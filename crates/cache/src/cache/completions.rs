@@ -41,14 +41,14 @@ impl Cache {
             Purpose::Caller(ReadPurpose::DestageRead(read)) => {
                 self.destager().read_done(read, done.buf, done.result);
             }
-            Purpose::Caller(ReadPurpose::Loan(loan)) => {
+            Purpose::Caller(ReadPurpose::Loan(read)) => {
                 let mut lending = Lending::new(
                     &mut self.loans,
                     &mut self.flash,
                     &self.disks,
                     &mut self.ports,
                 );
-                lending.read_done(loan, done.buf, done.result);
+                lending.read_done(read, done.buf, done.result);
             }
             Purpose::Store(own) => self.store_done(own, done.result.is_ok(), done.buf),
         }

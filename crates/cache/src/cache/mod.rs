@@ -350,6 +350,8 @@ impl Cache {
         while let Some(disk) = self.ports.take_scheduled() {
             if self.backs.has(disk) {
                 self.advance_back(disk);
+            } else if self.backs.keeps(disk) {
+                self.back_requests().advance_arrivals(disk);
             }
         }
         some

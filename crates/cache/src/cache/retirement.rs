@@ -21,6 +21,7 @@ impl Cache {
             return;
         };
         self.admission = Admission::default();
+        self.back_requests().lose_arrivals();
         self.writes.wait_no_more();
         self.backs.all_stay_through();
         // The flash may have been in doubt already.

@@ -6,18 +6,19 @@
 mod ask;
 mod hold;
 mod late;
+mod ship;
 
 use block_io::{
     Buf, BufPool, FlashDone, FlashOp, FlashVerb, IoError, OriginDone, OriginOp, OriginVerb,
     Payload, Slice, Token,
 };
 use cache::{
-    Cache, Command, Config, ControlError, ControlId, ControlOutcome, Effect, FormatOptions,
-    OfDirty, OwnerRecord, Recovery, Tenure, WriteBack, WritePolicy, format,
+    Borrowed, Cache, Command, Config, ControlError, ControlId, ControlOutcome, Effect,
+    FormatOptions, NotLent, OfDirty, OwnerRecord, Recovery, Tenure, WriteBack, WritePolicy, format,
 };
 use medium::FlashBytes;
 use std::collections::BTreeMap;
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Offset};
+use units::{BLOCK_BYTES, Bytes, DiskSlot, Duration, Instant, Offset};
 
 const FLASH: Bytes = Bytes::mib(8);
 const DISK: usize = 16 << 20;
@@ -93,6 +94,8 @@ pub(crate) struct Rig {
     /// What came from elsewhere than the flash for reads into memory of the asker.
     pub(crate) in_place: BTreeMap<u64, Vec<(usize, Slice)>>,
     outcomes: BTreeMap<u64, Result<ControlOutcome, ControlError>>,
+    /// What another host was answered last.
+    lent: Option<Result<Borrowed, NotLent>>,
     next: u64,
 }
 
@@ -152,6 +155,11 @@ impl Rig {
     }
 
     pub(crate) fn bare(size: Bytes) -> Self {
+        Self::named(7, size)
+    }
+
+    /// One whose cache has this number.
+    pub(crate) fn named(uuid: u128, size: Bytes) -> Self {
         let mut flash = vec![0; size.to_usize()];
         let options = FormatOptions {
             segment_bytes: if size > FLASH {
@@ -159,7 +167,7 @@ impl Rig {
             } else {
                 Bytes::kib(256)
             },
-            ..FormatOptions::new(size, 7)
+            ..FormatOptions::new(size, uuid)
         };
         for (offset, bytes) in format(&options).unwrap() {
             flash[at(offset, bytes.len())].copy_from_slice(&bytes);
@@ -205,6 +213,7 @@ impl Rig {
             replies: BTreeMap::new(),
             in_place: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            lent: None,
             next: 0,
         };
         rig.recover();
@@ -402,7 +411,7 @@ impl Rig {
                 self.cache_mut().owned(token, recorded, now);
             }
             Effect::Retain(_) | Effect::Damaged { .. } => {}
-            Effect::Lent { .. } => unreachable!("nothing is lent"),
+            Effect::Lent { result, .. } => self.lent = Some(result),
             Effect::ControlDone { id, result } => {
                 assert!(self.outcomes.insert(id.0, result).is_none());
             }
@@ -448,26 +457,7 @@ impl Rig {
         policy: WritePolicy,
         write_back: WriteBack,
     ) -> Result<(), ControlError> {
-        let id = self.command(Command::Attach {
-            disk: DiskId::from_u128(1),
-            name: "vda".into(),
-            size: self.size,
-            policy,
-            read_only: false,
-            tenant: "vm".into(),
-            shared: false,
-            fingerprint: self.fingerprint,
-            owner: self.record,
-            write_back,
-            tenure: Tenure::Owner,
-        });
-        match self.outcome(id).expect("an attach ends") {
-            Ok(ControlOutcome::Attached { disk, .. }) => self.disk = disk,
-            Ok(ControlOutcome::Done) => panic!("an attach gives a slot"),
-            Err(error) => return Err(error),
-        }
-        self.settle();
-        Ok(())
+        self.attach_as(Tenure::Owner, policy, write_back)
     }
 
     pub(crate) fn detach(&mut self, dirty: OfDirty) -> Result<(), ControlError> {

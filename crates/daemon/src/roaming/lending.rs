@@ -105,7 +105,7 @@ impl Lending {
             None => Vec::new(),
             Some(segment) => match self.lend(LoanRequest::Contents { disk, segment }).await? {
                 Borrowed::Contents(blocks) => runs(&blocks),
-                Borrowed::Segments(_) | Borrowed::Blocks(_) => return None,
+                Borrowed::Segments(_) | Borrowed::Blocks(_) | Borrowed::Records(_) => return None,
             },
         };
         Some((Message::Contents { segments: count }, encode_runs(&runs)))
@@ -119,7 +119,7 @@ impl Lending {
         };
         match self.lend(request).await? {
             Borrowed::Blocks(bytes) => Some((Message::Bytes, bytes)),
-            Borrowed::Segments(_) | Borrowed::Contents(_) => None,
+            Borrowed::Segments(_) | Borrowed::Contents(_) | Borrowed::Records(_) => None,
         }
     }
 

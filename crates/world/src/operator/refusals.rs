@@ -81,6 +81,8 @@ fn judge(number: usize, error: ControlError, cx: &mut Context) -> Result<(), Vio
         | ControlError::OnlyGrows
         | ControlError::Shared
         | ControlError::Busy
+        | ControlError::RecordsMissing
+        | ControlError::LogFull
         | ControlError::RetirementOpen => return Ok(()),
         ControlError::UnalignedSize => ("refused: size", !disk.can_go_back()),
         // Only an attach with another size on purpose may be told this, and is not judged here.
