@@ -163,6 +163,11 @@ mod tests {
             (None, flash(0, None), Ok(Serve)),
             (None, flash(5, None), Ok(Serve)),
             (None, flash(5, Some(5)), unrecorded(5)),
+            // It was kept for the host that had the disk before, and has come after it, or not.
+            (open, flash(4, Some(5)), Ok(Verdict::ServeLog)),
+            (open, flash(4, Some(4)), lost(open)),
+            (closed, flash(4, Some(5)), Ok(drop)),
+            (open_there, flash(4, Some(5)), elsewhere(open_there)),
             // Closed by this cache.
             (closed, flash(5, None), Ok(Serve)),
             (closed, flash(6, None), Ok(Serve)),

@@ -205,6 +205,32 @@ fn what_follows_a_gap_begins_the_log_anew() {
 }
 
 #[test]
+fn a_log_that_was_kept_counts_nothing_when_its_owner_has_drained() {
+    let (mut owner, mut standby) = two_hosts();
+    assert_eq!(standby.read(9), Ok(page(0)), "it is copied");
+    owner.write(1, 1);
+    standby.pull(&mut owner, &mut 0);
+    owner.write(1, 2);
+    owner.destage();
+    standby.detach(OfDirty::Keep).unwrap();
+    standby.is_granted_by(&owner);
+    standby.record = owner.record.map(|record| OwnerRecord {
+        open: false,
+        ..record
+    });
+    standby
+        .attach_as(Tenure::Successor, WritePolicy::Back, lazy())
+        .unwrap();
+    assert_eq!(standby.status().logged, Bytes::ZERO);
+    standby.told.clear();
+    assert_eq!(standby.read(9), Ok(page(0)));
+    assert!(standby.told.is_empty(), "it is cached");
+    assert_eq!(standby.read(1), Ok(page(2)));
+    standby.power_cut();
+    assert_eq!(standby.read(1), Ok(page(2)));
+}
+
+#[test]
 fn a_standby_that_is_not_granted_the_disk_has_nothing() {
     let (mut owner, mut standby) = two_hosts();
     owner.write(1, 1);
