@@ -270,6 +270,37 @@ fn only_who_has_a_disk_ships_and_only_a_standby_keeps() {
 }
 
 #[test]
+fn a_standby_whose_flash_fails_keeps_nothing_and_holds_up_nobody() {
+    let (mut owner, mut standby) = two_hosts();
+    let mut next = 0;
+    owner.write(1, 1);
+    standby.pull(&mut owner, &mut next);
+    owner.write(2, 2);
+    let records = owner.records(next).unwrap();
+    standby.flash_write_error = true;
+    let id = standby.begin_keep(owner.next_epoch(), records.clone());
+    standby.pass(Duration::from_millis(200));
+    assert!(matches!(standby.outcome(id), Some(Err(_))));
+    let again = standby.begin_keep(owner.next_epoch(), records);
+    assert!(matches!(standby.outcome(again), Some(Err(_))));
+    standby.detach(OfDirty::Refuse).unwrap();
+    // The owner drains instead, and the disk comes without flash.
+    owner.destage();
+    standby.is_granted_by(&owner);
+    standby.record = owner.record.map(|record| OwnerRecord {
+        open: false,
+        ..record
+    });
+    standby
+        .attach(WritePolicy::Back, lazy())
+        .expect("it is attached without flash");
+    for block in 1..3 {
+        let byte = u8::try_from(block).unwrap();
+        assert_eq!(standby.read(block), Ok(page(byte)));
+    }
+}
+
+#[test]
 fn a_log_that_would_be_too_long_is_not_kept() {
     let mut owner = Rig::new(lazy());
     let mut standby = Rig::named(9, Bytes::mib(8));
