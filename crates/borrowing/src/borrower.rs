@@ -112,18 +112,8 @@ impl Borrower {
         self.listed.count()
     }
 
-    /// The parts of a run whose blocks may be borrowed: they are about to be read, to be in the cache.
-    pub fn pull(&mut self, run: Run) -> Vec<Run> {
-        let runs = self.borrowable(run);
-        if self.manner == Manner::Pulls {
-            for run in &runs {
-                self.pulled.insert(run.first, u64::from(run.count));
-            }
-        }
-        runs
-    }
-
-    fn borrowable(&self, run: Run) -> Vec<Run> {
+    /// The parts of a run whose blocks may be borrowed.
+    pub fn borrowable(&self, run: Run) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for i in 0..run.count {
             let block = run.first.advance(u64::from(i));
@@ -136,6 +126,17 @@ impl Borrower {
                     first: block,
                     count: 1,
                 }),
+            }
+        }
+        runs
+    }
+
+    /// The same, and they are about to be read, to be in the cache.
+    pub fn pull(&mut self, run: Run) -> Vec<Run> {
+        let runs = self.borrowable(run);
+        if self.manner == Manner::Pulls {
+            for run in &runs {
+                self.pulled.insert(run.first, u64::from(run.count));
             }
         }
         runs

@@ -1,9 +1,10 @@
 //! Arguments of `hearth sim`.
 
 use super::host::HostArgs;
+use super::migrate::args::Migrate;
 use crate::terminal::exit::{CliError, Exit};
 use crate::traces::args::Reading;
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use simulator::policy::PolicyError;
 use simulator::{
     Admission, Arrival, CacheSize, Interval, LatencySettings, Policy, Staging, Study, Warmup,
@@ -15,7 +16,11 @@ use trace::Arrangement;
 
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Sim {
+    /// What else is simulated.
+    #[command(subcommand)]
+    pub of: Option<Of>,
     /// The traces, packed or not; each is simulated by itself, unless --together is given
     #[arg(value_name = "TRACE", required_unless_present = "list_policies")]
     #[arg(value_hint = ValueHint::FilePath)]
@@ -122,6 +127,17 @@ pub struct Sim {
     /// List the policies with their parameters and papers, and end
     #[arg(help_heading = "Running", long)]
     pub list_policies: bool,
+}
+
+/// What is simulated beside a cache alone.
+#[derive(Debug, Subcommand)]
+pub enum Of {
+    /// Simulate the move of a VM and its cache between two hosts
+    ///
+    /// A VM runs on one of two modelled hosts, its cache gets warm, and it moves: by every strategy of
+    /// disk.migration, with the code that the daemon runs for what is borrowed and what has been changed.
+    /// With --papers the set-ups of three papers are run, and their figures printed beside the simulation's.
+    Migrate(Box<Migrate>),
 }
 
 /// Whose time it is that traces are merged by.

@@ -7,13 +7,14 @@
 
 pub mod args;
 mod host;
+pub mod migrate;
 mod outputs;
 mod render;
 
 use crate::terminal::exit::{CliError, Exit, chain};
 use crate::terminal::{Progress, to_json};
 use crate::traces::is_regular;
-use args::{Sim, Together};
+use args::{Of, Sim, Together};
 use simulator::policy::PolicyError;
 use simulator::study::StudyResult;
 use simulator::{SimError, Study};
@@ -36,6 +37,9 @@ struct Simulated {
 
 /// Simulates what was asked for and returns what to print.
 pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
+    if let Some(Of::Migrate(migrate)) = &sim.of {
+        return migrate::run(migrate, json);
+    }
     if sim.list_policies {
         return render::policies(json);
     }

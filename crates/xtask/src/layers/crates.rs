@@ -257,6 +257,21 @@ pub(super) const TABLE: &[Crate] = &[
             "trace-fixtures",
         ],
     ),
+    program(
+        "moves",
+        "crates/moves",
+        &[
+            "units",
+            "block-io",
+            "policy",
+            "flash-format",
+            "segment-log",
+            "borrowing",
+            "strategies",
+            "trace",
+            "simulator",
+        ],
+    ),
     Crate {
         may_be_unsafe: false,
         ..shell(
@@ -326,6 +341,8 @@ pub(super) const TABLE: &[Crate] = &[
             "origin",
             "shard",
             "simulator",
+            "strategies",
+            "moves",
             "trace",
             "mrc",
             "curves",
