@@ -1,8 +1,9 @@
 //! What is asked and told of disks that roam between two hosts.
 
 use super::types::Latency;
-use configuration::Name;
+use configuration::{Auto, Name, Strategy, Text};
 use serde::{Deserialize, Serialize};
+use units::Bytes;
 use utoipa::ToSchema;
 
 /// The disks that roam, and the peers that they roam to.
@@ -145,6 +146,73 @@ pub struct HeldTime {
     pub held: Latency,
 }
 
+/// How the cache of a disk comes to a host that gets it. What is not said stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MoveSettings {
+    /// What comes of it.
+    pub strategy: Option<Strategy>,
+    /// How many bytes of it in a second, or `"auto"`.
+    #[schema(value_type = Option<String>, example = "100MiB")]
+    pub rate: Option<Text<Auto<Bytes>>>,
+}
+
+impl MoveSettings {
+    /// What of it cannot be.
+    pub fn fault(&self) -> Option<&'static str> {
+        let is_rate = self.rate != Some(Text(Auto::Fixed(Bytes::ZERO)));
+        if self.strategy == Some(Strategy::Piggyback) {
+            Some(
+                "\"piggyback\" is for storage that is copied with its VM, and a disk that roams has one origin",
+            )
+        } else {
+            (!is_rate).then_some("a rate is more than 0, or \"auto\"")
+        }
+    }
+}
+
+/// What is done about the cache of a disk that is about to move, or has just come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MovePhase {
+    /// Nothing: no move is expected.
+    Idle,
+    /// A move is expected, and nothing is copied ahead of it here.
+    Expected,
+    /// The cache is copied ahead.
+    Ahead,
+    /// What is left of it comes behind the disk.
+    Behind,
+}
+
+impl MovePhase {
+    /// Its word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Expected => "expected",
+            Self::Ahead => "ahead",
+            Self::Behind => "behind",
+        }
+    }
+}
+
+/// How the cache of a disk moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CacheMove {
+    /// What is done now.
+    pub phase: MovePhase,
+    /// How it comes here.
+    pub strategy: Strategy,
+    /// How many bytes of it in a second.
+    #[schema(value_type = String, example = "auto")]
+    pub rate: Text<Auto<Bytes>>,
+    /// Bytes that have come from the peer's cache since the start.
+    pub came_bytes: u64,
+    /// Bytes that were lent to the peer since the start.
+    pub lent_bytes: u64,
+}
+
 /// A disk that roams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RoamingDisk {
@@ -170,6 +238,8 @@ pub struct RoamingDisk {
     pub problem: Option<String>,
     /// Bytes that go to the origin before the disk can be given away; none if it is not here.
     pub left_bytes: Option<u64>,
+    /// How its cache moves; none before its record was read.
+    pub cache_move: Option<CacheMove>,
     /// The last hand-over since the start.
     pub last_hand_over: Option<HandOver>,
     /// Hand-overs since the start.

@@ -21,11 +21,13 @@
 
 mod blocks;
 mod borrower;
+mod bucket;
 mod changes;
 mod guard;
 mod run;
 
 pub use borrower::{Ask, Borrower, Ended, LATE_REST, LOAN_BLOCKS_MAX, LOAN_TIME_MAX, Manner};
+pub use bucket::Bucket;
 pub use changes::Changes;
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};

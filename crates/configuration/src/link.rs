@@ -1,8 +1,9 @@
 //! `[link]` and `[[peer]]`: the hosts that disks may go to and come from.
 
-use super::text::{Address, Switch, Text};
+use super::text::{Address, Auto, Switch, Text};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use units::Bytes;
 
 /// `[link]`: how this host meets its peers; without peers nothing of it is used. The connections are TLS 1.3, and both sides show a certificate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +20,8 @@ pub struct LinkConfig {
     pub key: PathBuf,
     /// Who signs the certificates that peers must show.
     pub authority: PathBuf,
+    /// How many bytes of other hosts' caches come here in a second, of all disks together.
+    pub rate: Text<Auto<Bytes>>,
 }
 
 impl Default for LinkConfig {
@@ -29,6 +32,7 @@ impl Default for LinkConfig {
             certificate: "/etc/hearth/link.pem".into(),
             key: "/etc/hearth/link.key".into(),
             authority: "/etc/hearth/link-authority.pem".into(),
+            rate: Text(Auto::Auto),
         }
     }
 }

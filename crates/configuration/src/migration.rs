@@ -1,8 +1,10 @@
 //! `[disk.migration]`: how a disk's cache comes with it.
 
+use crate::text::{Auto, Text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use strategies::Row;
+use units::Bytes;
 use utoipa::ToSchema;
 
 /// What comes of the cache that a disk had at the host that gives it.
@@ -60,11 +62,23 @@ impl fmt::Display for Strategy {
 }
 
 /// `[disk.migration]`: how a disk that roams comes to this host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MigrationConfig {
     /// What comes of its cache.
     pub strategy: Strategy,
+    /// How many bytes of it come in a second, or `"auto"`.
+    #[schema(value_type = Option<String>, example = "100MiB")]
+    pub rate: Text<Auto<Bytes>>,
+}
+
+impl Default for MigrationConfig {
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::default(),
+            rate: Text(Auto::Auto),
+        }
+    }
 }
 
 #[cfg(test)]

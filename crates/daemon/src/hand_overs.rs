@@ -2,7 +2,7 @@
 //!
 //! The disk's task notes each change; whoever is asked looks. Both hold the lock for a few assignments.
 
-use api::roaming::HandOverOutcome;
+use api::roaming::{CacheMove, HandOverOutcome};
 use handoff::Role;
 use shard::Histogram;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,9 +30,15 @@ pub(super) struct View {
     began: Option<Instant>,
     /// Whether the disk that is being taken comes from the peer.
     comes: bool,
+    cache_move: Option<CacheMove>,
 }
 
 impl View {
+    /// How the disk's cache moves.
+    pub(super) fn cache_move(&self) -> Option<&CacheMove> {
+        self.cache_move.as_ref()
+    }
+
     /// What this host is to the disk; `None` as long as its record has not been read.
     pub(super) fn role(&self) -> Option<Role> {
         self.role
@@ -117,6 +123,11 @@ impl Seen {
         view.moves(role, Instant::now(), waits_since);
         view.epoch = epoch.or(view.epoch);
         view.problem = problem;
+    }
+
+    /// How its cache moves now.
+    pub(super) fn note_move(&self, cache_move: CacheMove) {
+        self.lock().cache_move = Some(cache_move);
     }
 
     /// A client here has waited in vain since then.

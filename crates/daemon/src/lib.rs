@@ -42,6 +42,8 @@ pub mod metrics;
 mod observer;
 mod occupied;
 mod opening;
+mod orders;
+mod pace;
 mod peering;
 mod policies;
 mod policy_control;

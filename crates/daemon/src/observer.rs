@@ -14,6 +14,7 @@ use super::roaming_answers::RoamingAnswers;
 use super::shards::{Pulse, Pulses, Shard, Shards, states};
 use super::vm_answers::{Seen, accounts, policy};
 use api::advice::HostAdvice;
+use api::problem::ProblemKind;
 use api::roaming::{RoamingDisk, RoamingDisks};
 use api::types::{CacheStatus, DiskSource, DiskStatus, Disks, Listener, Problem, Status};
 use api::vms::{ImageStatus, VmStatus, Vms};
@@ -289,6 +290,28 @@ impl Observer {
         match &self.roaming {
             Some(roaming) if entry.config.roams => Ok((entry, roaming)),
             _ => Err(does_not_roam(name)),
+        }
+    }
+
+    /// The disks of this name, or of a VM of this name, that roam, and where they are told.
+    ///
+    /// # Errors
+    /// If there is none, or one of them does not roam; base images and disks that are only read need not.
+    pub(super) fn roam_all(&self, name: &Name) -> Result<(Vec<Entry>, &RoamingAnswers), Problem> {
+        let mut entries = self.registry.all();
+        entries.retain(|entry| entry.config.name == *name || entry.vm() == *name);
+        entries.retain(|entry| !entry.config.shared && !entry.config.read_only);
+        let other = entries.iter().find(|entry| !entry.config.roams);
+        if let Some(other) = other {
+            return Err(does_not_roam(&other.config.name));
+        }
+        match &self.roaming {
+            Some(roaming) if !entries.is_empty() => Ok((entries, roaming)),
+            _ => {
+                let detail = format!("there is no disk and no VM '{name}' with disks that roam");
+                let problem = Problem::new(ProblemKind::NoSuchDisk, detail);
+                Err(problem.with_remedy("hearth migrate list"))
+            }
         }
     }
 

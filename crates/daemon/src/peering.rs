@@ -1,6 +1,7 @@
 //! This host and its peer.
 
 use super::looks::{Answer, Looks, NoLook};
+use super::pace::Pace;
 use api::roaming::PeerSession;
 use link::{Link, NotLinked, PeerId};
 use link_protocol::{Frame, Message};
@@ -19,11 +20,12 @@ pub(super) struct Peering {
     here: String,
     there: String,
     looks: Arc<Looks>,
+    pace: Arc<Pace>,
 }
 
 impl Peering {
     /// The peer `there` of the host `here`; `None` if the link does not know it.
-    pub(super) fn new(link: Link, here: String, there: String) -> Option<Self> {
+    pub(super) fn new(link: Link, here: String, there: String, pace: Pace) -> Option<Self> {
         let peer = link.peer(&there)?;
         Some(Self {
             link,
@@ -31,6 +33,7 @@ impl Peering {
             here,
             there,
             looks: Arc::default(),
+            pace: Arc::new(pace),
         })
     }
 
@@ -42,6 +45,11 @@ impl Peering {
     /// The peer's.
     pub(super) fn there(&self) -> &str {
         &self.there
+    }
+
+    /// How fast blocks come from the peer, of all disks together.
+    pub(super) fn pace(&self) -> Arc<Pace> {
+        Arc::clone(&self.pace)
     }
 
     /// Says something to the peer.

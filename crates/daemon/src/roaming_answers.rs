@@ -2,6 +2,7 @@
 
 use super::answers;
 use super::hand_overs::{Seen, View};
+use super::orders::{Obeyed, Order};
 use super::peering::Peering;
 use super::problems::not_ready;
 use super::registry::Entry;
@@ -23,19 +24,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks whether it is here.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Tells a disk's task to take the disk over, and to answer there.
-type TakeOver = Box<dyn Fn(oneshot::Sender<Result<(), Problem>>) + Send + Sync>;
+/// Tells a disk's task what an operator says.
+type Tell = Box<dyn Fn(Order) + Send + Sync>;
 
 /// Where a disk that roams is seen, and told.
 pub(super) struct RoamingPlace {
     seen: Arc<Seen>,
-    take_over: TakeOver,
+    tell: Tell,
 }
 
 impl RoamingPlace {
     /// Of a task that notes what happens in `seen`.
-    pub(super) fn new(seen: Arc<Seen>, take_over: TakeOver) -> Self {
-        Self { seen, take_over }
+    pub(super) fn new(seen: Arc<Seen>, tell: Tell) -> Self {
+        Self { seen, tell }
     }
 }
 
@@ -80,19 +81,7 @@ impl RoamingAnswers {
                 refused(detail).with_remedy("move the VM: the disk follows its first write")
             );
         }
-        let stopping = || Problem::new(ProblemKind::Stopping, "the daemon is stopping");
-        let (reply, taken) = oneshot::channel();
-        let at = self.disks.get(&entry.id).ok_or_else(stopping)?;
-        (at.take_over)(reply);
-        // The task of a disk that is in doubt does not listen yet.
-        let asked = tokio::time::timeout(PATIENCE, taken).await;
-        let not_ready = || {
-            not_ready(
-                name,
-                &Problem::new(ProblemKind::Origin, "its record cannot be read"),
-            )
-        };
-        asked.map_err(|_| not_ready())?.map_err(|_| stopping())??;
+        self.order(entry, Order::TakeOver).await?;
         let until = tokio::time::Instant::now() + PATIENCE;
         while self.view(entry).role() != Some(Role::Owner) {
             if tokio::time::Instant::now() >= until {
@@ -105,6 +94,28 @@ impl RoamingAnswers {
             tokio::time::sleep(PAUSE).await;
         }
         Ok(())
+    }
+
+    /// Tells a disk's task what an operator says. Ends when that is done.
+    ///
+    /// # Errors
+    /// If the disk's task refuses, or does not listen yet.
+    pub(super) async fn order(
+        &self,
+        entry: &Entry,
+        order: impl FnOnce(Obeyed) -> Order,
+    ) -> Result<(), Problem> {
+        let stopping = || Problem::new(ProblemKind::Stopping, "the daemon is stopping");
+        let (reply, obeyed) = oneshot::channel();
+        let at = self.disks.get(&entry.id).ok_or_else(stopping)?;
+        (at.tell)(order(reply));
+        // The task of a disk that is in doubt does not listen yet.
+        let asked = tokio::time::timeout(PATIENCE, obeyed).await;
+        let not_ready = || {
+            let why = Problem::new(ProblemKind::Origin, "its record cannot be read");
+            not_ready(&entry.config.name, &why)
+        };
+        asked.map_err(|_| not_ready())?.map_err(|_| stopping())?
     }
 
     /// How a disk roams that does; `status` is how it is served.
@@ -132,6 +143,7 @@ impl RoamingAnswers {
             peer: self.peering.session(),
             problem,
             left_bytes: is_here.then(left),
+            cache_move: view.cache_move().cloned(),
             last_hand_over: view.last().map(|last| HandOver {
                 outcome: last.outcome,
                 peer: self.peering.there().to_owned(),

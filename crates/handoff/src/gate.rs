@@ -95,6 +95,10 @@ pub enum IncomingClient {
     Reads,
     /// It has gone.
     Gone,
+    /// None yet; but it was announced that the VM is about to move.
+    Announced,
+    /// That is withdrawn, or has ended.
+    Withdrawn,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +190,8 @@ impl<R> Gate<R> {
         match seen {
             IncomingClient::Came => self.evidence.incoming_came(now),
             IncomingClient::Reads => self.evidence.incoming_reads(now),
+            IncomingClient::Announced => self.evidence.announced(),
+            IncomingClient::Withdrawn => self.evidence.announcement_ended(),
             IncomingClient::Gone => self.evidence.incoming_gone(),
         }
     }

@@ -144,6 +144,11 @@ pub enum Message {
         /// Which disk.
         disk: u128,
     },
+    /// What was announced does not come.
+    Withdraw {
+        /// Which unit.
+        unit: String,
+    },
 }
 
 /// Why a claim is refused: `handoff`'s words on the wire.
@@ -280,6 +285,7 @@ impl Message {
             Self::Unlist { unit }
             | Self::Client { unit, .. }
             | Self::Announce { unit }
+            | Self::Withdraw { unit }
             | Self::Claim { unit, .. }
             | Self::Grant { unit, .. }
             | Self::Refuse { unit, .. }

@@ -2,9 +2,10 @@
 
 use super::{latency, name};
 use crate::roaming::{
-    HandOver, HandOverCount, HandOverOutcome, HeldTime, PeerSession, RoamingDisk, RoamingDisks,
-    RoamingRole,
+    CacheMove, HandOver, HandOverCount, HandOverOutcome, HeldTime, MovePhase, PeerSession,
+    RoamingDisk, RoamingDisks, RoamingRole,
 };
+use configuration::{Auto, Strategy, Text};
 
 /// A host with a disk that roams, and one that stands by while the link is down.
 pub fn roaming() -> RoamingDisks {
@@ -16,6 +17,7 @@ pub fn roaming() -> RoamingDisks {
         name: name("db"),
         role: RoamingRole::Standby,
         left_bytes: None,
+        cache_move: None,
         last_hand_over: None,
         ..roaming_disk()
     };
@@ -52,6 +54,13 @@ pub fn roaming_disk() -> RoamingDisk {
         },
         problem: None,
         left_bytes: Some(12 << 20),
+        cache_move: Some(CacheMove {
+            phase: MovePhase::Behind,
+            strategy: Strategy::Live,
+            rate: Text(Auto::Auto),
+            came_bytes: 3 << 30,
+            lent_bytes: 0,
+        }),
         last_hand_over: Some(HandOver {
             outcome: HandOverOutcome::Taken,
             peer: "node-b".to_owned(),

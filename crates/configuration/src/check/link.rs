@@ -2,16 +2,19 @@
 
 use crate::encryption::EncryptionConfig;
 use crate::fault::{Fault, absolute};
-use crate::migration::MigrationConfig;
+use crate::migration::{MigrationConfig, Strategy};
 use crate::model::{Config, DiskConfig};
 use crate::origins::OriginConfig;
-use crate::text::Switch;
+use crate::text::{Auto, Switch};
 use std::collections::BTreeMap;
+use units::Bytes;
 
 /// Bytes of the longest DNS name.
 const DNS_NAME_BYTES_MAX: usize = 253;
 /// Bytes of the longest part of one between its dots.
 const LABEL_BYTES_MAX: usize = 63;
+
+const NO_RATE: Auto<Bytes> = Auto::Fixed(Bytes::ZERO);
 
 /// What is wrong with the link and all peers together.
 pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
@@ -28,6 +31,10 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
         let message = "lets nobody in: name the hosts that may connect in [[peer]] sections";
         faults.push(Fault::new("link.address", message));
     }
+    if link.rate.0 == NO_RATE {
+        let message = "must be more than 0, or \"auto\"";
+        faults.push(Fault::new("link.rate", message));
+    }
     if let Some(name) = &link.name
         && !is_dns_name(name)
     {
@@ -41,6 +48,18 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
                 faults.push(Fault::new(format!("disk[{at}].migration"), message));
             }
             continue;
+        }
+        if disk.migration.strategy == Strategy::Piggyback {
+            let message = "\"piggyback\" is for storage that is copied with its VM, and a disk that roams has one origin: \
+                choose \"hotlist\"";
+            faults.push(Fault::new(
+                format!("disk[{at}].migration.strategy"),
+                message,
+            ));
+        }
+        if disk.migration.rate.0 == NO_RATE {
+            let message = "must be more than 0, or \"auto\"";
+            faults.push(Fault::new(format!("disk[{at}].migration.rate"), message));
         }
         if let Some(message) = cannot_roam(config, disk) {
             faults.push(Fault::new(format!("disk[{at}].roams"), message));

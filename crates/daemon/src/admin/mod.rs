@@ -115,6 +115,9 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         roaming::list_roaming,
         roaming::show_roaming,
         roaming::check_migration,
+        roaming::prepare_move,
+        roaming::abort_move,
+        roaming::set_move,
         roaming::take_over,
         show_metrics,
         show_document

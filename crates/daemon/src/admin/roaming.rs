@@ -1,14 +1,16 @@
 //! The admin API's paths of disks that roam.
 
 use super::names::DiskName;
-use super::{Answer, Shared, to_the_end};
+use super::{Answer, Body, Shared, parse, to_the_end};
 use crate::Control;
+use crate::orders::{Obeyed, Order};
 use api::problem::ProblemKind;
-use api::roaming::{MigrationCheck, RoamingDisk, RoamingDisks};
+use api::roaming::{MigrationCheck, MoveSettings, RoamingDisk, RoamingDisks};
 use api::types::Problem;
 use axum::extract::{Query, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use configuration::Name;
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -18,6 +20,9 @@ pub(super) fn routes() -> Router<Arc<Control>> {
         .route("/v1/roaming", get(list_roaming))
         .route("/v1/roaming/{name}", get(show_roaming))
         .route("/v1/roaming/{name}/check", get(check_migration))
+        .route("/v1/roaming/{name}/prepare", post(prepare_move))
+        .route("/v1/roaming/{name}/abort", post(abort_move))
+        .route("/v1/roaming/{name}/set", post(set_move))
         .route("/v1/roaming/{name}/take", post(take_over))
 }
 
@@ -61,6 +66,85 @@ pub(super) async fn check_migration(
     Query(Destination { to }): Query<Destination>,
 ) -> Answer<MigrationCheck> {
     Ok(Json(control.observer().check(&name, to.as_deref()).await?))
+}
+
+/// Tells the disks of a name what an operator says, and how they are then.
+async fn order(
+    control: Arc<Control>,
+    name: Name,
+    order: impl Fn(Obeyed) -> Order + Send + Sync + 'static,
+) -> Answer<RoamingDisks> {
+    let ordering = async move {
+        control.refuse_when_stopping()?;
+        let (entries, roaming) = control.observer().roam_all(&name)?;
+        for entry in &entries {
+            roaming.order(entry, &order).await?;
+        }
+        let mut all = control.observer().roaming().await;
+        let ids: Vec<String> = entries.iter().map(|entry| entry.id.to_string()).collect();
+        all.disks.retain(|disk| ids.contains(&disk.id));
+        Ok(all)
+    };
+    to_the_end(ordering).await.map(Json)
+}
+
+/// Prepares both hosts for a move: what is dirty goes to the origin, and the cache is copied ahead. It ends when the
+/// disk has come, by an abort, or after 10 min.
+#[utoipa::path(post, path = "/v1/roaming/{name}/prepare", params(
+    ("name" = String, Path, description = "A disk or a VM"),
+    ("to" = Option<String>, Query, description = "The peer that it goes to; this host unless given"),
+), responses(
+    (status = 200, description = "The disks, which are prepared for", body = RoamingDisks),
+    (status = 404, description = "No such disk, VM or peer", body = Problem),
+    (status = 409, description = "A disk does not roam, is not where it would go from, or there is no session with the peer", body = Problem),
+))]
+pub(super) async fn prepare_move(
+    State(control): Shared,
+    DiskName(name): DiskName,
+    Query(Destination { to }): Query<Destination>,
+) -> Answer<RoamingDisks> {
+    let to_here = to.is_none();
+    control.observer().knows_peer(to.as_deref())?;
+    order(control, name, move |reply| Order::Announce {
+        to_here,
+        reply,
+    })
+    .await
+}
+
+/// Ends what was prepared, on both hosts. Refused once it is decided that a disk moves.
+#[utoipa::path(post, path = "/v1/roaming/{name}/abort", params(("name" = String, Path, description = "A disk or a VM")), responses(
+    (status = 200, description = "The disks, which stay where they are", body = RoamingDisks),
+    (status = 404, description = "No such disk or VM", body = Problem),
+    (status = 409, description = "A disk does not roam, or it is decided that it moves", body = Problem),
+))]
+pub(super) async fn abort_move(
+    State(control): Shared,
+    DiskName(name): DiskName,
+) -> Answer<RoamingDisks> {
+    order(control, name, Order::Abort).await
+}
+
+/// Says how the cache of a disk comes to this host, until the daemon is started anew.
+#[utoipa::path(post, path = "/v1/roaming/{name}/set", params(("name" = String, Path, description = "A disk or a VM")), request_body = MoveSettings, responses(
+    (status = 200, description = "The disks", body = RoamingDisks),
+    (status = 400, description = "No such strategy, or no rate", body = Problem),
+    (status = 404, description = "No such disk or VM", body = Problem),
+    (status = 409, description = "A disk does not roam", body = Problem),
+))]
+pub(super) async fn set_move(
+    State(control): Shared,
+    DiskName(name): DiskName,
+    body: Body,
+) -> Answer<RoamingDisks> {
+    let settings: MoveSettings = parse(body)?;
+    if let Some(why) = settings.fault() {
+        return Err(Problem::new(ProblemKind::Invalid, why).into());
+    }
+    order(control, name, move |reply| {
+        Order::Set(settings.clone(), reply)
+    })
+    .await
 }
 
 /// What an operator vouches for.

@@ -41,11 +41,7 @@ impl Observer {
             return Err(problem.with_remedy("hearth disk list"));
         }
         let peering = self.roaming.as_ref().map(RoamingAnswers::peering);
-        if let Some(to) = to
-            && peering.is_none_or(|peering| peering.there() != to)
-        {
-            return Err(no_such_peer(to, peering));
-        }
+        self.knows_peer(to)?;
         let mut disks = Vec::new();
         for entry in &entries {
             disks.push(DiskCheck {
@@ -60,6 +56,18 @@ impl Observer {
             is_right: disks.iter().all(|disk| disk.reasons.is_empty()),
             disks,
         })
+    }
+
+    /// # Errors
+    /// If this host has no peer that is called so.
+    pub(crate) fn knows_peer(&self, to: Option<&str>) -> Result<(), Problem> {
+        let peering = self.roaming.as_ref().map(RoamingAnswers::peering);
+        match to {
+            Some(to) if peering.is_none_or(|peering| peering.there() != to) => {
+                Err(no_such_peer(to, peering))
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn reasons(&self, entry: &Entry) -> Vec<CheckReason> {

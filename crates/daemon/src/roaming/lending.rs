@@ -1,5 +1,6 @@
 //! What is cached here of a disk that was given away, or is about to be, read for the other host.
 
+use super::steps::Steps;
 use crate::peering::Peering;
 use block_io::PAGE_BYTES;
 use cache::{Borrowed, LoanRequest};
@@ -7,6 +8,7 @@ use flash_format::SegmentIndex;
 use link_protocol::{DATA_MAX, Frame, Message, NotServed, encode_runs};
 use shard::{Reply, ShardHandle, Watched};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Mutex, oneshot};
 use units::{BlockIndex, DiskId};
 
@@ -17,16 +19,19 @@ pub(super) struct Lending {
     epoch: u64,
     disk: DiskId,
     shard: ShardHandle,
+    /// Bytes of it that were lent.
+    lent: Arc<AtomicU64>,
     /// Its segments, the newest first, as they were when the new owner began to ask.
     segments: Arc<Mutex<Vec<SegmentIndex>>>,
 }
 
 impl Lending {
-    pub(super) fn new(disk: DiskId, epoch: u64, shard: ShardHandle) -> Self {
+    pub(super) fn new(epoch: u64, steps: &Steps) -> Self {
         Self {
             epoch,
-            disk,
-            shard,
+            disk: steps.entry.id,
+            shard: steps.handle.clone(),
+            lent: steps.plan.counts_lent(),
             segments: Arc::default(),
         }
     }
@@ -118,7 +123,10 @@ impl Lending {
             count: count.min(u32::try_from(DATA_MAX / PAGE_BYTES).unwrap_or(1)),
         };
         match self.lend(request).await? {
-            Borrowed::Blocks(bytes) => Some((Message::Bytes, bytes)),
+            Borrowed::Blocks(bytes) => {
+                self.lent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                Some((Message::Bytes, bytes))
+            }
             Borrowed::Segments(_) | Borrowed::Contents(_) | Borrowed::Records(_) => None,
         }
     }

@@ -13,6 +13,7 @@ use super::questions::{Questions, Waiting};
 use super::standing::{Preparation, Standing};
 use super::steps::Steps;
 use crate::peering::Peering;
+use api::roaming::MovePhase;
 use borrowing::Ask;
 use handoff::{Action, Event, Role};
 use link_protocol::{Frame, Message};
@@ -86,7 +87,7 @@ impl Loans {
                 }
             }
             Event::Unlocked => {
-                let lend = |epoch| Lending::new(id, epoch, steps.handle.clone());
+                let lend = |epoch| Lending::new(epoch, steps);
                 self.lending = self.given.map(lend);
             }
             _ => {}
@@ -157,6 +158,17 @@ impl Loans {
         self.borrowing = None;
     }
 
+    /// What is done about the cache.
+    pub(super) fn phase(&self) -> MovePhase {
+        if self.standing.is_some() {
+            MovePhase::Ahead
+        } else if self.borrowing.is_some() {
+            MovePhase::Behind
+        } else {
+            MovePhase::Idle
+        }
+    }
+
     /// The epoch that questions to the other host name.
     fn epoch(&self) -> Option<u64> {
         let here = self.borrowing.as_ref().map(Borrowing::epoch);
@@ -209,6 +221,7 @@ impl Loans {
             None => return Some(frame),
             Some(Waiting::Loan(loan)) => {
                 let bytes = matches!(frame.message, Message::Bytes).then_some(frame.data);
+                steps.plan.has_come(bytes.as_ref().map_or(0, Vec::len));
                 steps.handle.answer_loan(steps.entry.id, loan, bytes);
             }
             // Who asked may have ended.
@@ -224,7 +237,7 @@ impl Loans {
 
     /// The other host begins to copy the cache of a disk that is served here in this epoch.
     pub(super) fn watch(&mut self, epoch: u64, what: Watched, number: u64, steps: &Steps) {
-        let lending = Lending::new(steps.entry.id, epoch, steps.handle.clone());
+        let lending = Lending::new(epoch, steps);
         self.watched = Some(lending.clone());
         lending.watch(what, steps.peering.clone(), number);
     }

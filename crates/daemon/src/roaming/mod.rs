@@ -10,6 +10,7 @@
 mod borrowing;
 mod draining;
 mod entering;
+mod expected;
 mod held_copy;
 mod lending;
 mod loans;
@@ -27,10 +28,11 @@ mod wording;
 use super::control::Control;
 use super::hand_overs::Seen;
 use super::looks::Looks;
+use super::orders::Order;
+use super::pace::Pace;
 use super::peering::Peering;
 use super::registry::Entry;
 use super::roaming_answers::{RoamingAnswers, RoamingPlace};
-use api::types::Problem;
 use configuration::{Address, Config, LinkConfig, Switch, disk_id};
 use entering::Entered;
 use link::{Event, Identity, IdentityError, Link, Peer, Times};
@@ -68,8 +70,8 @@ enum Happens {
     Linked,
     Lost,
     Said(Frame),
-    /// An operator says that the disk's owner is gone for good.
-    TakeOver(oneshot::Sender<Result<(), Problem>>),
+    /// An operator says something.
+    Ordered(Order),
     /// It is time to look again whether the guest has stopped, for the claim of this session.
     LookAgain {
         is_return: bool,
@@ -134,7 +136,8 @@ impl Roaming {
         }
         link.peers()
             .for_each(|peer| drop(tokio::spawn(link.clone().dial(peer))));
-        let peering = Peering::new(link, here.clone(), there);
+        let pace = Pace::new(settings.rate.0);
+        let peering = Peering::new(link, here.clone(), there, pace);
         let disks = config.disks.iter().filter(|disk| disk.roams).map(disk_id);
         let tasks = disks.enumerate();
         let tasks = tasks.map(|(number, disk)| (disk, Task::new(number)));
@@ -152,13 +155,13 @@ impl Roaming {
         let tasks = self.tasks();
         let places = tasks.iter().map(|(disk, task)| {
             let tell = task.tell.clone();
-            let take_over = move |reply| {
+            let order = move |order| {
                 // A task that has ended drops it.
-                let _ = tell.send(Happens::TakeOver(reply));
+                let _ = tell.send(Happens::Ordered(order));
             };
             (
                 *disk,
-                RoamingPlace::new(Arc::clone(&task.seen), Box::new(take_over)),
+                RoamingPlace::new(Arc::clone(&task.seen), Box::new(order)),
             )
         });
         RoamingAnswers::new(self.peering.clone(), places.collect())

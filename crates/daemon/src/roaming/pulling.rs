@@ -106,11 +106,11 @@ impl Pull {
         }
     }
 
-    /// Brings runs into the cache, a window of blocks at a time. After each it rests for as long as that took: half of
-    /// the time the link and both flashes are the guest's and its neighbours'.
+    /// Brings runs into the cache, a window of blocks at a time, as fast as the plan lets it.
     async fn pull(&self, runs: Vec<Run>, from: Place) {
         let mut pieces = runs.into_iter().flat_map(pieces).peekable();
         while pieces.peek().is_some() {
+            self.steps.plan.wait(from).await;
             let began = Instant::now();
             let (mut under_way, mut blocks) = (Vec::new(), 0);
             while let Some(piece) =
@@ -123,7 +123,7 @@ impl Pull {
                 // What could not be pulled is read when a guest needs it.
                 let _ = ended.await;
             }
-            tokio::time::sleep(began.elapsed()).await;
+            self.steps.plan.rest(began.elapsed()).await;
         }
     }
 
@@ -135,7 +135,11 @@ impl Pull {
         let (id, handle) = (self.steps.entry.id, &self.steps.handle);
         match from {
             Place::Lender => handle.pull(id, run, reply),
-            Place::Origin => handle.prefetch(id, run, reply),
+            Place::Origin => {
+                let bytes = u64::from(run.count) * units::BLOCK_BYTES;
+                self.steps.plan.asks_origin(Bytes::new(bytes));
+                handle.prefetch(id, run, reply);
+            }
         }
         ended
     }

@@ -51,7 +51,7 @@ impl Steps {
         register: Register,
         size: Bytes,
     ) -> Self {
-        let plan = Plan::new(&entry.config.migration);
+        let plan = Plan::new(&entry.config.migration, peering.pace());
         Self {
             control,
             plan,

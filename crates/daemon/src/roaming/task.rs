@@ -1,7 +1,10 @@
 //! The task of one disk that roams: it listens to clients, the peer and the time, and lets one step at a time be
 //! carried out beside.
 
+mod ordered;
+
 use super::draining::Draining;
+use super::expected::Expected;
 use super::loans::Loans;
 use super::proxied_reads::{Ended, ProxiedReads};
 use super::standing::Preparation;
@@ -10,9 +13,6 @@ use super::under_way::UnderWay;
 use super::wording::{heard, refusal, worded};
 use super::{Happens, Told};
 use crate::hand_overs::Seen;
-use crate::problems::on_its_way;
-use api::problem::ProblemKind;
-use api::types::Problem;
 use block_io::IoError;
 use borrowing::Ask;
 use handoff::{Action, Event, IncomingClient, Look, Message, Notice, Ownership, Refusal, Role};
@@ -58,6 +58,9 @@ pub(super) struct Roamer {
     loans: Loans,
     /// What brings dirty bytes to the origin while a guest is at the other host.
     draining: Option<Draining>,
+    expected: Expected,
+    /// Whether the other host has a client.
+    peer_has_client: bool,
     /// Whether every claim since the disk was given away was a return.
     are_returns: bool,
     /// Whether the claim that is being answered is a return.
@@ -87,6 +90,8 @@ impl Roamer {
             asked: None,
             loans: Loans::default(),
             draining: None,
+            expected: Expected::default(),
+            peer_has_client: false,
             are_returns: true,
             peer_returns: false,
             has_client: false,
@@ -121,6 +126,9 @@ impl Roamer {
     }
 
     async fn take(&mut self, event: Event) {
+        if matches!(event, Event::Taken(Ok(())) | Event::Unlocked) {
+            self.has_ended();
+        }
         self.loans.happened(&event, &self.steps, &self.tell);
         let actions = self.ownership.take_event(event);
         self.note();
@@ -151,6 +159,9 @@ impl Roamer {
             self.answer_read(ticket, Err(IoError::TimedOut));
         }
         self.ask_for_bytes().await;
+        if self.expected.is_late(now) {
+            self.has_ended();
+        }
         self.stand_or_not();
     }
 
@@ -189,33 +200,7 @@ impl Roamer {
                 self.claimed(is_return).await;
             }
             Happens::LookAgain { .. } => {}
-            Happens::TakeOver(reply) => self.take_over(reply).await,
-        }
-    }
-
-    /// An operator says that the owner is gone: this host does in its place what it would have done last.
-    async fn take_over(&mut self, reply: oneshot::Sender<Result<(), Problem>>) {
-        let taken = match self.ownership.role() {
-            Role::Standby | Role::Claiming => {
-                let register = self.steps.register.clone();
-                let taking = tokio::task::spawn_blocking(move || register.take_over()).await;
-                taking.unwrap_or_else(|error| {
-                    Err(Problem::new(ProblemKind::Failed, error.to_string()))
-                })
-            }
-            _ => Err(on_its_way(&self.steps.entry.config.name)),
-        };
-        match taken {
-            Ok(epoch) => {
-                let (disk, from) = (&self.steps.entry.config.name, self.steps.peering.there());
-                tracing::warn!(%disk, from, epoch, "an operator takes the disk from an owner that is gone");
-                self.hear(Message::Grant { epoch }, false).await;
-                // Who asked may have gone.
-                let _ = reply.send(Ok(()));
-            }
-            Err(problem) => {
-                let _ = reply.send(Err(problem));
-            }
+            Happens::Ordered(order) => self.ordered(order).await,
         }
     }
 
@@ -236,6 +221,7 @@ impl Roamer {
             }
             Notice::Client { is_there } => {
                 self.has_client = is_there;
+                self.expected.client();
                 self.tell_of_client().await;
             }
         }
@@ -245,6 +231,8 @@ impl Roamer {
     async fn ask_for_loan(&mut self, ask: Ask) {
         let (id, number) = (self.steps.entry.id, self.reads.number());
         if let Some(frame) = self.loans.ask_blocks(id, number, ask) {
+            let bytes = u64::from(ask.run.count) * units::BLOCK_BYTES;
+            self.steps.plan.asks_lender(Bytes::new(bytes));
             self.say(frame).await;
         } else {
             self.steps.handle.answer_loan(id, ask.number, None);
@@ -284,11 +272,13 @@ impl Roamer {
             }
             Said::NotServed { .. } => self.reads.refused(number),
             Said::Client { is_there, .. } => {
-                let drains = is_there && self.ownership.serves() && self.steps.is_written_back();
-                self.draining = drains.then(|| Draining::begin(Arc::clone(&self.steps)));
+                self.peer_has_client = is_there;
+                self.drain_or_not();
                 let (came, gone) = (IncomingClient::Came, IncomingClient::Gone);
                 self.see_incoming(if is_there { came } else { gone });
             }
+            Said::Announce { .. } => self.announced(),
+            Said::Withdraw { .. } => self.withdrawn(),
             Said::Claim { is_return, .. } => self.claimed(is_return).await,
             Said::Grant { epoch, .. } => {
                 self.loans.granted(epoch, self.ownership.role());
@@ -328,7 +318,9 @@ impl Roamer {
     /// Lets the cache be copied ahead while a VM is here and the other host has the disk.
     fn stand_or_not(&mut self) {
         let comes = match self.ownership.role() {
-            Role::Standby | Role::Claiming => self.session.stands && self.has_client,
+            Role::Standby | Role::Claiming => {
+                self.session.stands && self.expected.prepares(self.has_client)
+            }
             // Who takes the disk has ended it.
             Role::Taking => return,
             Role::Owner | Role::Granting | Role::Giving => false,
@@ -338,6 +330,7 @@ impl Roamer {
             Ahead::Copies(_) | Ahead::Passing | Ahead::Nothing => None,
         };
         self.loans.stand(stands, &self.steps, &self.tell);
+        self.note_move();
     }
 
     async fn hear(&mut self, message: Message, guest_has_stopped: bool) {

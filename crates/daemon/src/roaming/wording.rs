@@ -21,6 +21,7 @@ pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
         | Said::List { unit, .. }
         | Said::Unlist { unit }
         | Said::Announce { unit }
+        | Said::Withdraw { unit }
         | Said::Stopped { unit } => unit.parse().ok(),
         Said::Look { .. }
         | Said::Bytes

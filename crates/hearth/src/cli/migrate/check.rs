@@ -22,7 +22,7 @@ pub(super) async fn run(
     let to = arguments.to.as_deref();
     let check = match (&arguments.name, &arguments.domain) {
         (Some(name), _) => asked(client, name, to).await?,
-        (None, Some(path)) => of_domain(client, path, to).await?,
+        (None, Some(path)) => all_of_domain(client, path, to).await?,
         (None, None) => return Err(CliError::new(Exit::Usage, "name a disk or a VM")),
     };
     let text = show(global, &check, written)?;
@@ -39,12 +39,28 @@ async fn asked(client: &Client, name: &Name, to: Option<&str>) -> Result<Migrati
     Ok(progress::waiting(format!("checking {name}"), client.get(&path)).await?)
 }
 
-/// The same of the disks of a domain that Hearth serves.
-async fn of_domain(
+/// What a source of a domain is here.
+pub(super) enum Found {
+    Disk(Name),
+    /// Hearth is asked for a disk that it does not have.
+    Unknown(String),
+}
+
+impl Found {
+    /// Which disk it is.
+    pub(super) fn name(self) -> Option<Name> {
+        match self {
+            Self::Disk(name) => Some(name),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// A domain's name, and its disks that Hearth is asked for.
+pub(super) async fn of_domain(
     client: &Client,
     path: &Path,
-    to: Option<&str>,
-) -> Result<MigrationCheck, CliError> {
+) -> Result<(String, Vec<Found>), CliError> {
     let failed =
         |error: std::io::Error| CliError::new(Exit::Usage, format!("{}: {error}", path.display()));
     let text = if path == Path::new("-") {
@@ -55,23 +71,38 @@ async fn of_domain(
     let domain = Domain::of(&text);
     let disks: Disks = client.get("/v1/disks").await?;
     let status: Status = client.get("/v1/status").await?;
+    let found = domain.sources.iter();
+    let found = found.filter_map(|source| match served(source, &disks, &status.listeners) {
+        Served::Not => None,
+        Served::Disk(name) => Some(Found::Disk(name.clone())),
+        Served::Unknown(export) => Some(Found::Unknown(export.to_owned())),
+    });
+    Ok((domain.name, found.collect()))
+}
+
+/// The same of the disks of a domain that Hearth serves.
+async fn all_of_domain(
+    client: &Client,
+    path: &Path,
+    to: Option<&str>,
+) -> Result<MigrationCheck, CliError> {
+    let (name, found) = of_domain(client, path).await?;
     let mut all = MigrationCheck {
-        name: domain.name,
+        name,
         to: to.map(str::to_owned),
         is_right: true,
         disks: Vec::new(),
     };
-    for source in &domain.sources {
-        let disk = match served(source, &disks, &status.listeners) {
-            Served::Not => continue,
-            Served::Disk(name) => {
+    for one in &found {
+        let disk = match one {
+            Found::Disk(name) => {
                 let mut check = asked(client, name, to).await?;
                 all.to = all.to.or(check.to);
                 // A VM may be called as the disk is, and have others.
                 check.disks.retain(|disk| disk.name == name.as_str());
                 check.disks
             }
-            Served::Unknown(export) => vec![unknown(export)],
+            Found::Unknown(export) => vec![unknown(export)],
         };
         all.disks.extend(disk);
     }
@@ -95,7 +126,7 @@ fn unknown(export: &str) -> DiskCheck {
 }
 
 /// A peer's name as part of a query.
-fn escaped(name: &str) -> String {
+pub(super) fn escaped(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
         match byte {

@@ -3,6 +3,7 @@
 pub mod args;
 mod check;
 mod domain;
+mod prepare;
 mod render;
 mod watch;
 
@@ -40,5 +41,8 @@ pub(super) async fn run(
             show(global, &disk, render::disk)
         }
         Migrate::Check(arguments) => check::run(client, global, arguments).await,
+        Migrate::Prepare(arguments) => prepare::run(client, global, arguments).await,
+        Migrate::Abort { name } => prepare::abort(client, global, name).await,
+        Migrate::Set(arguments) => prepare::set(client, global, arguments).await,
     }
 }

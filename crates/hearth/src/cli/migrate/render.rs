@@ -3,8 +3,10 @@
 use crate::terminal::quantity::{bytes, seconds, uptime};
 use crate::terminal::{Side, Table, facts};
 use api::roaming::{
-    HandOver, HandOverOutcome, PeerSession, RoamingDisk, RoamingDisks, RoamingRole,
+    CacheMove, HandOver, HandOverOutcome, MovePhase, PeerSession, RoamingDisk, RoamingDisks,
+    RoamingRole,
 };
+use configuration::Auto;
 use std::fmt::{self, Write};
 
 /// `hearth migrate list`.
@@ -69,6 +71,9 @@ pub(super) fn disk(out: &mut String, disk: &RoamingDisk) -> fmt::Result {
         };
         lines.push(("left", left));
     }
+    if let Some(moves) = &disk.cache_move {
+        lines.extend(cache_move(moves));
+    }
     let last = disk.last_hand_over.as_ref();
     lines.push((
         "last",
@@ -95,6 +100,27 @@ fn here(disk: &RoamingDisk) -> &'static str {
         RoamingRole::Giving => "gives the disk away: that is decided",
         RoamingRole::InDoubt => "IN DOUBT: who has the disk is not known yet",
     }
+}
+
+fn cache_move(moves: &CacheMove) -> Vec<(&'static str, String)> {
+    let phase = match moves.phase {
+        MovePhase::Idle => "no move is expected",
+        MovePhase::Expected => "a move is expected",
+        MovePhase::Ahead => "copied here ahead of the disk",
+        MovePhase::Behind => "comes here behind the disk",
+    };
+    let (came, lent) = (bytes(moves.came_bytes), bytes(moves.lent_bytes));
+    let rate = match moves.rate.0 {
+        Auto::Auto => "half of the time".to_owned(),
+        Auto::Fixed(rate) => format!("at most {} a second", bytes(rate.get())),
+    };
+    vec![
+        ("cache", format!("{phase}: {}, {rate}", moves.strategy)),
+        (
+            "",
+            format!("{came} came from the peer, {lent} were lent to it"),
+        ),
+    ]
 }
 
 fn session(peer: &PeerSession) -> Vec<(&'static str, String)> {
@@ -144,6 +170,19 @@ pub(super) fn line(disk: &RoamingDisk) -> String {
     let _ = write!(line, "; session with {} {stands}", disk.peer.name);
     if let Some(left) = disk.left_bytes {
         let _ = write!(line, "; {} left", bytes(left));
+    }
+    if let Some(moves) = disk
+        .cache_move
+        .as_ref()
+        .filter(|one| one.phase != MovePhase::Idle)
+    {
+        let _ = write!(
+            line,
+            "; cache {}, {} came, {} lent",
+            moves.phase.word(),
+            bytes(moves.came_bytes),
+            bytes(moves.lent_bytes)
+        );
     }
     let ended = disk.hand_overs.iter().filter(|one| one.count > 0);
     for one in ended {

@@ -1,0 +1,20 @@
+//! What an operator, or a hook, says about a disk that roams.
+
+use api::roaming::MoveSettings;
+use api::types::Problem;
+use tokio::sync::oneshot;
+
+/// Where the answer comes.
+pub(super) type Obeyed = oneshot::Sender<Result<(), Problem>>;
+
+/// What is said. The disk's task answers when it is done, or says why it is not.
+pub(super) enum Order {
+    /// The disk's owner is gone for good.
+    TakeOver(Obeyed),
+    /// The VM is about to move: to this host, or from it.
+    Announce { to_here: bool, reply: Obeyed },
+    /// It does not move.
+    Abort(Obeyed),
+    /// How the cache comes.
+    Set(MoveSettings, Obeyed),
+}
