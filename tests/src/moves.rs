@@ -6,6 +6,7 @@
 //!   the VM moves:       there: connect, a few reads    here: flush, silence
 //!                       faults, at any time            there: write
 //!   or it does not:     there: disconnect              here: write
+//!   or runs twice:      there: many reads, write       here: write
 //!   afterwards:         everything is read where the VM runs; the old client gets errors
 //! ```
 
@@ -20,6 +21,8 @@ const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 512;
 /// How long an incoming client waits at least before its VM is handed over.
 const INCOMING_WAITS: Duration = Duration::from_millis(1_050);
+/// Reads of a VM that boots: more than of one that comes by a live migration.
+const READ_BY_A_BOOT: u64 = 100;
 /// How long a VM waits for its disk, whatever happens, once everything runs again.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -81,7 +84,10 @@ impl Model {
     /// A block was read.
     fn read(&mut self, number: u64, bytes: &[u8]) -> anyhow::Result<()> {
         let round = bytes[1];
-        ensure!(bytes == block(number, round), "block {number} is torn");
+        ensure!(
+            bytes == block(number, round),
+            "block {number} is torn, or lost"
+        );
         let held = self.at(number);
         let is_last = *held.later.last().unwrap_or(&held.kept) == round;
         let may_be = held.is_open && (held.kept == round || held.later.contains(&round));
@@ -107,6 +113,8 @@ pub struct Moved {
     pub cancelled: u64,
     /// Cuts of the link.
     pub cuts: u64,
+    /// VMs that were started a second time by mistake while the first one ran, and were refused.
+    pub mistakes: u64,
     /// Daemons that were killed, at the source and at the destination.
     pub kills: [u64; 2],
     /// How often a first write at the destination failed, and was made again.
@@ -133,15 +141,17 @@ pub fn moves(
     lab: &Lab,
     count: u64,
     seed: u64,
-    write_policy: &'static str,
+    settings: RoamingSettings,
     say: &mut dyn FnMut(String),
 ) -> anyhow::Result<Moved> {
-    let settings = RoamingSettings {
-        write_policy,
-        ..RoamingSettings::default()
-    };
+    let mut pair = RoamingPair::new(lab, settings)?;
+    pair.start_host(0)?;
+    if settings.roams {
+        pair.wait_until_owned_by(0)?;
+    }
+    pair.start_host(1)?;
     let mut player = Player {
-        pair: RoamingPair::start(lab, settings)?,
+        pair,
         model: Model::new(),
         dice: seed.wrapping_mul(2) | 1,
         round: 0,
@@ -218,6 +228,9 @@ impl Player {
         let there = 1 - here;
         let writes = 5 + self.dice(60);
         self.write(&mut source, writes)?;
+        if self.dice(12) == 0 {
+            self.mistake(there, &mut source)?;
+        }
         let mut destination = self.pair.client(there)?;
         for _ in 0..4 {
             let number = self.dice(BLOCKS);
@@ -277,6 +290,34 @@ impl Player {
         self.check(&mut source)?;
         self.moved.cancelled += 1;
         Ok((here, source))
+    }
+
+    /// The VM is started a second time at the other host while it runs here: it reads what a boot reads, writes, and
+    /// is refused. The VM that runs is not disturbed.
+    fn mistake(&mut self, there: usize, running: &mut Session) -> anyhow::Result<()> {
+        let mut second = self.pair.client(there)?;
+        for _ in 0..READ_BY_A_BOOT {
+            let number = self.dice(BLOCKS);
+            let bytes = second.read(number * BLOCK, BLOCK)?;
+            self.model.read(number, &bytes)?;
+        }
+        let number = self.dice(BLOCKS);
+        let writing =
+            std::thread::spawn(move || second.try_write(number * BLOCK, &block(number, 255)));
+        // How often it writes meanwhile is a matter of time: what follows is not.
+        let dice = self.dice;
+        while !writing.is_finished() {
+            self.write(running, 8)?;
+        }
+        self.dice = dice;
+        let written = writing.join().map_err(|_| anyhow::anyhow!("a panic"))?;
+        ensure!(
+            !matches!(written, Ok(Ok(()))),
+            "a VM that was started twice has written"
+        );
+        self.check(running)?;
+        self.moved.mistakes += 1;
+        Ok(())
     }
 
     /// The VM's first write at the destination amid a fault: the link is cut (0), or the daemon of the source (1) or

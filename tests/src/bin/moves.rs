@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, reason = "a report for who runs it")]
 
 use anyhow::Context as _;
-use e2e::{RoamingPair, moves, scenario};
+use e2e::{RoamingPair, RoamingSettings, moves, scenario};
 
 const MOVES: u64 = 2_000;
 
@@ -16,15 +16,19 @@ fn main() -> anyhow::Result<()> {
         word.map_or(Ok(absent), |word| word.parse().context(word.clone()))
     };
     let (count, seed) = (number(0, MOVES)?, number(1, 1)?);
-    let policy = match words.get(2).map_or("back", String::as_str) {
+    let write_policy = match words.get(2).map_or("back", String::as_str) {
         "back" => "back",
         "through" => "through",
         "around" => "around",
         other => anyhow::bail!("'{other}' is no write policy: back, through or around"),
     };
-    println!("{count} moves under {policy}, seed {seed}");
+    println!("{count} moves under {write_policy}, seed {seed}");
     scenario(RoamingPair::TOOLS, |lab| {
-        let moved = moves(lab, count, seed, policy, &mut |line| println!("{line}"))?;
+        let settings = RoamingSettings {
+            write_policy,
+            ..RoamingSettings::default()
+        };
+        let moved = moves(lab, count, seed, settings, &mut |line| println!("{line}"))?;
         println!("{moved:#?}");
         Ok(())
     });
