@@ -117,7 +117,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
     /// The next thing to do before a block can be placed in a stream.
     #[inline]
     pub fn prepare(&mut self, key: StreamKey, now: Instant) -> Step {
-        let room = room(&self.table.geometry);
+        let room = room(self.table.geometry());
         let Some(open) = self.streams.get_mut(key) else {
             return self.open(key, now);
         };
@@ -177,7 +177,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
     /// Whether so many segments are open that new blocks must not open one more. Who is turned away is
     /// remembered: a stream that has been idle for long is closed for its sake.
     fn is_crowded_out(&mut self) -> bool {
-        let segments = self.table.geometry.segment_count() as usize;
+        let segments = self.table.geometry().segment_count() as usize;
         let crowded = self.streams.len() * 4 >= segments * SEGMENTS_OPEN_QUARTERS;
         self.turned_away |= crowded;
         crowded
@@ -202,7 +202,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
             self.appended += 1;
             self.table.tenants.budget_of_disk_mut(key.disk).earn();
         }
-        let geometry = &self.table.geometry;
+        let geometry = self.table.geometry();
         let full = open.next_page == room(geometry) || open.blocks == geometry.segment_blocks_max();
         Placed {
             slot: geometry.slot(open.segment, page),

@@ -235,7 +235,7 @@ impl<I: Index, C> SegmentLog<I, C> {
     ) {
         let (table, cached) = (&mut self.table, &mut self.cached);
         self.index.retain(|block, at| {
-            let number = table.geometry.segment_of(at.slot);
+            let number = table.geometry().segment_of(at.slot);
             let segment = table.get_mut(number);
             let goes = goes(at.slot, number, segment);
             if goes {
@@ -259,7 +259,7 @@ impl<I: Index, C> SegmentLog<I, C> {
     /// If none had begun.
     #[inline]
     pub fn unpin(&mut self, slot: FlashSlot) {
-        let segment = self.table.geometry.segment_of(slot);
+        let segment = self.table.geometry().segment_of(slot);
         let readers = &mut self.table.get_mut(segment).readers;
         *readers = readers.checked_sub(1).expect("each read was counted");
         self.table.free_if_drained(segment);
@@ -284,11 +284,11 @@ impl<I: Index, C> SegmentLog<I, C> {
     /// # Panics
     /// If one is broken.
     pub fn self_check(&self) {
-        let count = self.table.geometry.segment_count() as usize;
+        let count = self.table.geometry().segment_count() as usize;
         let mut live = vec![(0_u32, Census::default()); count];
         let mut cached = vec![0_u64; DiskSlot::COUNT];
         self.index.for_each(|at| {
-            let segment = self.table.geometry.segment_of(at.slot);
+            let segment = self.table.geometry().segment_of(at.slot);
             live[segment.index()].0 += 1;
             live[segment.index()].1[usize::from(at.mark)] += 1;
             cached[self.table.get(segment).disk.index()] += 1;

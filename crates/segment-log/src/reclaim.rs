@@ -171,7 +171,7 @@ impl<I: Index, C> SegmentLog<I, C> {
     fn stream_for_survivors(&self, disk: DiskSlot) -> StreamKey {
         let own = StreamKey::of(disk, Source::Survivor);
         let joint = StreamKey::of(disk, Source::Fill);
-        let segments = self.table.geometry.segment_count() as usize;
+        let segments = self.table.geometry().segment_count() as usize;
         let crowded = self.streams.len() * SEGMENTS_OPEN_SHARE > segments;
         let is_open = |key| self.streams.get(key).is_some();
         if crowded && !is_open(own) && is_open(joint) {
@@ -185,7 +185,7 @@ impl<I: Index, C> SegmentLog<I, C> {
     fn idle_stream(&self) -> Option<StreamKey> {
         let coldest = self.streams.coldest(|_| true)?;
         let idle = self.appended - self.streams.get(coldest)?.appended_at;
-        let long = self.table.geometry.slots() / STREAM_IDLE_SHARE;
+        let long = self.table.geometry().slots() / STREAM_IDLE_SHARE;
         (idle > long).then_some(coldest)
     }
 
@@ -216,7 +216,7 @@ impl<I: Index, C> SegmentLog<I, C> {
                 fresh,
                 proven,
                 emptiest: emptiest.map(seen),
-                segment_blocks: self.table.geometry.segment_blocks_max(),
+                segment_blocks: self.table.geometry().segment_blocks_max(),
                 spared,
                 budget: self.table.tenants.budget(owner),
             })?;
@@ -260,7 +260,7 @@ impl<I: Index, C> SegmentLog<I, C> {
 
     /// Where a block lies if it still lies in this page of the victim.
     pub fn still_in(&self, victim: &Victim, block: BlockIndex, page: u32) -> Option<FlashSlot> {
-        let slot = self.table.geometry.slot(victim.segment, page);
+        let slot = self.table.geometry().slot(victim.segment, page);
         (self.index.get(victim.disk, block) == Some(slot)).then_some(slot)
     }
 
@@ -321,7 +321,7 @@ impl<I: Index, C> SegmentLog<I, C> {
     ) -> u32 {
         let count = self.table.get(victim.segment).live;
         for (block, page) in blocks {
-            let slot = self.table.geometry.slot(victim.segment, page);
+            let slot = self.table.geometry().slot(victim.segment, page);
             if self.forget_if(victim.disk, block, slot) {
                 evicted(block);
             }

@@ -146,7 +146,7 @@ pub enum Whereabouts {
 
 /// All segments.
 pub struct Table {
-    pub(crate) geometry: Geometry,
+    geometry: Geometry,
     segments: Vec<Segment>,
     free: VecDeque<SegmentIndex>,
     /// Who holds how many, and which of them are closed.
@@ -374,6 +374,7 @@ impl Table {
     }
 
     /// Where everything is on flash.
+    #[inline]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
