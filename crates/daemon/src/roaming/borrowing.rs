@@ -1,4 +1,4 @@
-//! What is borrowed of a disk that has come from another host, as its [`Row`](strategies::Row) says: what is asked for as
+//! What is borrowed of a disk that has come from another host, as its [`Row`] says: what is asked for as
 //! reads need it, and what is pulled into the cache behind the disk.
 
 use super::Happens;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long a move is expected that nobody comes for.
-pub(super) const EXPECTED_MAX: Duration = Duration::from_secs(600);
+pub(super) const EXPECTED_MAX: Duration = Duration::from_mins(10);
 
 /// What is expected of one disk.
 #[derive(Default)]

@@ -48,6 +48,13 @@ impl Session {
     }
 }
 
+/// Which host has a client of the disk.
+#[derive(Default)]
+struct HasClient {
+    here: bool,
+    there: bool,
+}
+
 /// A disk that roams, and what it needs of others.
 pub(super) struct Roamer {
     steps: Arc<Steps>,
@@ -59,13 +66,11 @@ pub(super) struct Roamer {
     /// What brings dirty bytes to the origin while a guest is at the other host.
     draining: Option<Draining>,
     expected: Expected,
-    /// Whether the other host has a client.
-    peer_has_client: bool,
+    has_client: HasClient,
     /// Whether every claim since the disk was given away was a return.
     are_returns: bool,
     /// Whether the claim that is being answered is a return.
     peer_returns: bool,
-    has_client: bool,
     under_way: UnderWay,
     tell: UnboundedSender<Happens>,
     session: Session,
@@ -91,10 +96,9 @@ impl Roamer {
             loans: Loans::default(),
             draining: None,
             expected: Expected::default(),
-            peer_has_client: false,
+            has_client: HasClient::default(),
             are_returns: true,
             peer_returns: false,
-            has_client: false,
             under_way: UnderWay::default(),
             tell,
             session: Session::default(),
@@ -220,7 +224,7 @@ impl Roamer {
                 self.ask_for_bytes().await;
             }
             Notice::Client { is_there } => {
-                self.has_client = is_there;
+                self.has_client.here = is_there;
                 self.expected.client();
                 self.tell_of_client().await;
             }
@@ -240,7 +244,7 @@ impl Roamer {
     }
 
     async fn tell_of_client(&self) {
-        let (unit, is_there) = (self.unit(), self.has_client);
+        let (unit, is_there) = (self.unit(), self.has_client.here);
         self.say(Frame::notice(Said::Client { unit, is_there }))
             .await;
     }
@@ -272,7 +276,7 @@ impl Roamer {
             }
             Said::NotServed { .. } => self.reads.refused(number),
             Said::Client { is_there, .. } => {
-                self.peer_has_client = is_there;
+                self.has_client.there = is_there;
                 self.drain_or_not();
                 let (came, gone) = (IncomingClient::Came, IncomingClient::Gone);
                 self.see_incoming(if is_there { came } else { gone });
@@ -319,7 +323,7 @@ impl Roamer {
     fn stand_or_not(&mut self) {
         let comes = match self.ownership.role() {
             Role::Standby | Role::Claiming => {
-                self.session.stands && self.expected.prepares(self.has_client)
+                self.session.stands && self.expected.prepares(self.has_client.here)
             }
             // Who takes the disk has ended it.
             Role::Taking => return,

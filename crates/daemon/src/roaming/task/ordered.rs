@@ -103,7 +103,7 @@ impl Roamer {
 
     /// What is dirty goes to the origin ahead of the disk, while it is expected to go.
     pub(super) fn drain_or_not(&mut self) {
-        let is_expected = self.peer_has_client || self.expected.is_announced();
+        let is_expected = self.has_client.there || self.expected.is_announced();
         let drains = is_expected && self.ownership.serves() && self.steps.is_written_back();
         if drains != self.draining.is_some() {
             self.draining = drains.then(|| Draining::begin(Arc::clone(&self.steps)));
