@@ -73,6 +73,11 @@ impl Span {
         assert!(recorded.is_ok(), "a histogram that grows takes every time");
     }
 
+    /// Whether the VM read anything.
+    pub fn has_reads(&self) -> bool {
+        self.total.reads > 0
+    }
+
     /// Part of the reads that flash had.
     pub fn hit_ratio(&self) -> f64 {
         real(self.total.read_hits) / real(self.total.reads.max(1))

@@ -191,3 +191,22 @@ fn an_empty_trace_ends_every_command_alike() {
         assert!(stderr(&output).contains("the trace is empty"));
     }
 }
+
+#[test]
+fn a_move_behind_the_end_of_a_trace_is_refused() {
+    let trace = "gen:zipf,blocks=1k,requests=20k,rate=1000";
+    let moved = |before: &str| {
+        run(hearth()
+            .args(["sim", "migrate", trace, "--strategy", "live,none", "--json"])
+            .args(["--before", before, "--ahead", "2s", "--after", "5s"]))
+    };
+    let output = moved("60s");
+    assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+    let said = stderr(&output);
+    assert!(said.contains("a smaller --before and --ahead"), "{said}");
+    let output = moved("5s");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let moves: Vec<Value> = serde_json::from_str(&stdout(&output)).unwrap();
+    let hits = |at: usize| moves[at]["hit_ratio_after"].as_f64().unwrap();
+    assert!(hits(0) > hits(1), "{moves:?}");
+}

@@ -31,6 +31,11 @@ pub(super) fn run(migrate: &Migrate, json: bool) -> Result<Vec<u8>, CliError> {
         let outcome = moves::run(&setup).map_err(|error| {
             CliError::of(Exit::Usage, &error).with_remedy("a larger --size: 512KiB at least")
         })?;
+        if !outcome.vms.iter().all(|vm| vm.after.has_reads()) {
+            let problem = "a VM reads nothing after the move: its requests end before";
+            return Err(CliError::new(Exit::Usage, problem.to_owned())
+                .with_remedy("more requests, or a smaller --before and --ahead"));
+        }
         progress.count(1);
         all.push((strategy, outcome));
     }
