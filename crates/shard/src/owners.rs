@@ -161,6 +161,11 @@ impl OwnerFile {
         self.beside.as_deref().unwrap_or(&self.kept)
     }
 
+    /// Whether other hosts that reach the origin see the record.
+    pub fn is_seen_by_others(&self) -> bool {
+        self.beside.is_some()
+    }
+
     /// Locks an origin that is no file, if hosts share a folder of records, until this and all its
     /// clones are gone. Readers share it. May block.
     ///
@@ -521,6 +526,13 @@ mod tests {
                 .exists()
         );
         assert_eq!(record(&file), Some(OPEN));
+        assert!(!file.is_seen_by_others() && place.file(1).is_seen_by_others());
+        let shared = Folders {
+            shared: Some(place.path("shared")),
+            ..place.alone()
+        };
+        let file = OwnerFile::new(DiskId::from_u128(5), &device, &shared, "main");
+        assert!(file.is_seen_by_others());
     }
 
     #[test]

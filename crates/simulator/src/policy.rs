@@ -141,7 +141,9 @@ pub enum PolicyError {
     )]
     OfDaemon(String),
     /// Caches that only papers have are simulated without write-back.
-    #[error("write-back is not simulated for LRU lists of VMs, nor for VMs that share blocks")]
+    #[error(
+        "LRU lists of VMs, and VMs that share blocks, have no log on flash, which the daemon's write-back needs"
+    )]
     WriteBack,
     /// A dirty log takes every write.
     #[error("the daemon's log takes every write under back, so that no write goes past it")]

@@ -43,8 +43,15 @@ impl Register {
     /// How large the disk is, and what the record and the decision say.
     pub(super) fn look(&self) -> Result<(Bytes, Found), String> {
         let size = origin::measure(&self.origin).map_err(|error| chain(&error))?;
-        let owner = OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache).load();
-        let owner = owner.map_err(|error| chain(&error))?;
+        let file = OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache);
+        if !file.is_seen_by_others() {
+            let origin = &self.origin;
+            return Err(format!(
+                "the origin {origin} is no regular file, and only this host would see who has the disk: set \
+                 daemon.owners_dir to a folder that both hosts share"
+            ));
+        }
+        let owner = file.load().map_err(|error| chain(&error))?;
         let record = match owner.and_then(|owner| owner.holder) {
             // Nobody's: whoever locks it first has it.
             None => Record {

@@ -136,7 +136,7 @@ pub(crate) fn explain(error: &SimError, trace: &str) -> CliError {
         SimError::Policy(PolicyError::Settings(_)) => named(Exit::Usage)
             .with_remedy("a larger --size, or another --budget, --staging or --window"),
         SimError::Policy(PolicyError::WriteBack) => {
-            named(Exit::Usage).with_remedy("--write-policy through or around")
+            named(Exit::Usage).with_remedy("--policy daemon; or --write-policy through or around")
         }
         SimError::Policy(PolicyError::LoggedWrites) => {
             named(Exit::Usage).with_remedy("leave --write-miss out, or --write-policy through")
