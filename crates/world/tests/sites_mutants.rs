@@ -85,7 +85,7 @@ missed! {
     decide_before_the_grant: HandOver handoff::Guard, DecisionFirst from 2400 &["I5", "I8"],
     raise_the_epoch_in_doubt: HandOver handoff::Guard, DoubtRaisesEpoch from 3000 &["I5", "I8"],
     return_only_what_is_unchanged: HandOver handoff::Guard, ReturnIfUnchanged from 0 &["I5"],
-    know_no_change_after_a_start: HandOver handoff::Guard, ChangedUnlessGranted from 10000 &["I5"],
+    know_no_change_after_a_start: HandOver handoff::Guard, ChangedUnlessGranted from 60000 &["I5"],
     grant_again_after_a_loss: HandOver handoff::Guard, GrantAgain from 21000 &["I8"],
     answer_an_old_grant_with_the_later_one: HandOver handoff::Guard, LaterGrantCounts from 2000 &["I5", "I8"],
     let_another_host_read_what_is_durable: Core core_guards::Guard, DurableBeforePeerReads from 0 &["I1"],
