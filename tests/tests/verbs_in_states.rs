@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 /// Size of each dirty log, and of each disk, in MiB.
 const LOG_MIB: u64 = 16;
 /// Room for one log for each verb, and for one that grows.
-const FLASH_MIB: u64 = 864;
+const FLASH_MIB: u64 = 1536;
 
 /// How a verb is asked.
 #[derive(Clone, Copy)]
@@ -115,6 +115,9 @@ const VERBS: &[Verb] = &[
     api("migrate list", "GET", "/v1/roaming"),
     api("migrate show NAME", "GET", "/v1/roaming/NAME"),
     command("migrate check NAME --here"),
+    command("migrate prepare NAME --here"),
+    command("migrate set NAME --strategy none"),
+    command("migrate abort NAME"),
     api(
         "migrate take NAME --yes-its-owner-is-dead",
         "POST",
@@ -182,6 +185,9 @@ const TABLE: &str = "\
 | `migrate list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `migrate show NAME` | refused | refused | refused | refused | done | done | no-such-disk | refused | refused | unreachable |
 | `migrate check NAME --here` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |
+| `migrate prepare NAME --here` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |
+| `migrate set NAME --strategy none` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |
+| `migrate abort NAME` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |
 | `migrate take NAME --yes-its-owner-is-dead` | refused | refused | refused | refused | refused | dirty | no-such-disk | refused | refused | unreachable |
 | `vm list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `vm show NAME` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
