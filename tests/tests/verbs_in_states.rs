@@ -186,8 +186,8 @@ const TABLE: &str = "\
 | `migrate show NAME` | refused | refused | refused | refused | done | done | no-such-disk | refused | refused | unreachable |
 | `migrate check NAME --here` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |
 | `migrate prepare NAME --here` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |
-| `migrate set NAME --strategy none` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |
-| `migrate abort NAME` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |
+| `migrate set NAME --strategy none` | refused | refused | refused | refused | done | done | no-such-disk | refused | refused | unreachable |
+| `migrate abort NAME` | refused | refused | refused | refused | done | done | no-such-disk | refused | refused | unreachable |
 | `migrate take NAME --yes-its-owner-is-dead` | refused | refused | refused | refused | refused | dirty | no-such-disk | refused | refused | unreachable |
 | `vm list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `vm show NAME` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
