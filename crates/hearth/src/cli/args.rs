@@ -254,7 +254,7 @@ mod tests {
         "generate",
         "man",
         "mrc",
-        "sim",
+        "sim migrate",
         "trace convert",
         "trace formats",
         "trace generate",
