@@ -22,9 +22,7 @@
 
 mod copies;
 mod devices;
-mod draining;
 mod mover;
-mod moving;
 pub mod outcome;
 pub mod papers;
 mod part;

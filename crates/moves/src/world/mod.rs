@@ -4,6 +4,8 @@
 //! - Each read is compared with what had been acknowledged when it began ([`crate::versions`]).
 //! - A copy that was fetched before a host learnt of a change of its block is not cached there.
 
+mod moving;
+
 use crate::devices::{Devices, Host, Way};
 use crate::mover::{Mover, Step, Told};
 use crate::outcome::{Outcome, Sample, VmOutcome};
@@ -12,6 +14,7 @@ use crate::setup::{Arrival, Setup, Writes};
 use crate::timeline::Timeline;
 use crate::vm::{Machine, Request};
 use flash_format::FormatError;
+use moving::Moving;
 use units::{BLOCK_BYTES, Bytes, Instant};
 
 /// What happens.
@@ -50,12 +53,12 @@ pub(crate) enum Then {
 
 /// A run.
 pub(crate) struct World<'a> {
-    pub(crate) setup: &'a Setup,
-    pub(crate) timeline: Timeline<Event>,
+    setup: &'a Setup,
+    timeline: Timeline<Event>,
     devices: Devices,
-    pub(crate) vms: Vec<Machine>,
+    vms: Vec<Machine>,
     opens: Opens,
-    pub(crate) mover: Mover,
+    mover: Mover,
 }
 
 /// Runs a setup.
@@ -77,7 +80,7 @@ pub fn run(setup: &Setup) -> Result<Outcome, FormatError> {
     Ok(world.outcome())
 }
 
-impl World<'_> {
+impl<'s> World<'s> {
     fn run(&mut self) {
         for vm in 0..self.vms.len() {
             self.start(vm);
@@ -89,7 +92,7 @@ impl World<'_> {
             match event {
                 Event::Arrives(vm, request) => self.arrives(vm, request),
                 Event::Passes(io) => self.passes(io),
-                Event::Moves(step) => self.step(step),
+                Event::Moves(step) => self.moving().step(step),
             }
         }
     }
@@ -106,8 +109,13 @@ impl World<'_> {
         outcome
     }
 
+    /// What carries the move out.
+    fn moving<'w>(&'w mut self) -> Moving<'w, 's> {
+        Moving::new(self)
+    }
+
     /// A VM begins, or goes on, to ask.
-    pub(crate) fn start(&mut self, vm: usize) {
+    fn start(&mut self, vm: usize) {
         match self.vms[vm].arrival {
             Arrival::Timed => self.schedule(vm),
             Arrival::Depth(depth) => {
@@ -139,7 +147,7 @@ impl World<'_> {
     }
 
     /// A request that came while its VM was stopped.
-    pub(crate) fn begin_kept(&mut self, request: Request) {
+    fn begin_kept(&mut self, request: Request) {
         self.begin(0, request);
         self.schedule(0);
     }
@@ -186,7 +194,7 @@ impl World<'_> {
         if let Some(version) = copy {
             self.submit(Way::FlashRead(part.host), 1, Then::Hit(part, version));
         } else if part.vm == 0 && part.host == Host::There {
-            self.read_moved(part);
+            self.moving().read_moved(part);
         } else {
             self.read_origin(part);
         }
@@ -202,7 +210,7 @@ impl World<'_> {
     }
 
     /// A block that is not cached.
-    pub(crate) fn read_origin(&mut self, part: Part) {
+    fn read_origin(&mut self, part: Part) {
         self.submit(Way::OriginRead(part.host), 1, Then::Miss(part));
     }
 
@@ -234,7 +242,7 @@ impl World<'_> {
             Way::OriginWrite(host)
         };
         if vm == 0 {
-            self.change_begins(part, version);
+            self.moving().change_begins(part, version);
         }
         self.submit(way, 1, Then::Wrote(part, version));
     }
@@ -260,13 +268,13 @@ impl World<'_> {
             }
         }
         if vm == 0 {
-            self.change_ends(part, version);
+            self.moving().change_ends(part, version);
         }
         self.end(part);
     }
 
     /// A block comes into a cache. What leaves for it, and is dirty, goes to the origin.
-    pub(crate) fn insert(&mut self, vm: usize, host: Host, block: u32, version: u32) {
+    fn insert(&mut self, vm: usize, host: Host, block: u32, version: u32) {
         let left = self.vms[vm].copies(host).insert(block, version);
         for (block, version) in left {
             self.vms[vm].versions.write_origin(block, version);
@@ -281,7 +289,7 @@ impl World<'_> {
     }
 
     /// A read has its bytes; they are cached, if they may be.
-    pub(crate) fn answer(&mut self, part: Part, version: u32, is_kept: bool) {
+    fn answer(&mut self, part: Part, version: u32, is_kept: bool) {
         self.vms[part.vm].versions.check(part.floor, version);
         let copies = self.vms[part.vm].copies(part.host);
         if is_kept && copies.version(part.block).is_none() && self.is_current(&part) {
@@ -312,7 +320,7 @@ impl World<'_> {
         }
         if machine.is_stopped {
             if machine.under_way == 0 {
-                self.step(Step::Settled);
+                self.moving().step(Step::Settled);
             }
         } else if let Arrival::Depth(_) = machine.arrival {
             self.start(part.vm);
@@ -320,12 +328,12 @@ impl World<'_> {
     }
 
     /// An I/O begins.
-    pub(crate) fn submit(&mut self, way: Way, blocks: u64, then: Then) {
+    fn submit(&mut self, way: Way, blocks: u64, then: Then) {
         self.submit_bytes(way, Bytes::new(blocks * BLOCK_BYTES), then);
     }
 
     /// An I/O of this length begins.
-    pub(crate) fn submit_bytes(&mut self, way: Way, bytes: Bytes, then: Then) {
+    fn submit_bytes(&mut self, way: Way, bytes: Bytes, then: Then) {
         self.passes(Io {
             way,
             stage: 0,
@@ -353,7 +361,7 @@ impl World<'_> {
             Then::Wrote(part, version) => self.wrote(part, version),
             Then::Filled(part) => self.end(part),
             Then::Nothing => {}
-            Then::Mover(told) => self.told(told),
+            Then::Mover(told) => self.moving().told(told),
         }
     }
 }
