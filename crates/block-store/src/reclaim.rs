@@ -65,7 +65,7 @@ impl Reclaimed {
         gone: impl FnMut(BlockIndex),
     ) -> u32 {
         let left = self.descriptors.iter().map(|at| (at.block, at.page));
-        segments.evict(&self.victim, left, gone)
+        self.victim.evict(segments, left, gone)
     }
 }
 
@@ -125,7 +125,7 @@ impl Reclaim {
             return Next::Begin;
         };
         match reclaim.step {
-            Step::Written if segments.survivors_written(&reclaim.victim) => {
+            Step::Written if reclaim.victim.survivors_written(segments) => {
                 Next::Free(reclaim.victim.segment())
             }
             Step::Freed(ticket) if durable >= ticket || !holds(Guard::FreeBeforeReuse) => {
@@ -174,7 +174,7 @@ impl Reclaim {
         };
         reclaim.descriptors = payload.descriptors(geometry, footer, read);
         if keeps {
-            let mut keeps = |at: &&Descriptor| segments.keeps(victim, at.block, at.page);
+            let mut keeps = |at: &&Descriptor| victim.keeps(segments, at.block, at.page);
             let descriptors = reclaim.descriptors.iter();
             reclaim.kept = descriptors.filter(|at| keeps(at)).copied().collect();
         }
@@ -204,7 +204,7 @@ impl Reclaim {
         let Descriptor { block, page, .. } = kept[number];
         Some(Survivor {
             block,
-            from: segments.still_in(victim, block, page)?,
+            from: victim.still_in(segments, block, page)?,
             to: victim.survivors(),
         })
     }

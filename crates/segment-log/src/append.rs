@@ -7,8 +7,8 @@
 use crate::index::Index;
 use crate::limits::{SEGMENTS_OPEN_QUARTERS, SEGMENTS_RESERVED};
 use crate::log::SegmentLog;
+use crate::segment::Phase;
 use crate::streams::{OpenChunk, OpenSegment, Source, StreamKey, StreamKind};
-use crate::table::Phase;
 use flash_format::{CHUNK_BLOCKS_MAX, Geometry, RECORDS_PER_CHUNK_MAX, SegmentIndex};
 use units::{FlashSlot, Instant};
 

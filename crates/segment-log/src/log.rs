@@ -2,8 +2,9 @@
 
 use crate::heat::{Census, Written, heat_of, mark_of};
 use crate::index::{Entered, Full, Index, Located, Marked};
+use crate::segment::{Phase, Segment};
 use crate::streams::{OpenSegment, StreamKey, Streams};
-use crate::table::{Phase, Segment, Table};
+use crate::table::Table;
 use flash_format::{Geometry, SegmentIndex, SegmentKind};
 use policy::reclaim::Reclaim;
 use units::{BlockIndex, DiskSlot, FlashSlot};

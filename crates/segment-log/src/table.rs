@@ -10,119 +10,15 @@
 //!   └────────────── Draining ◄────────────────────────────── Reclaiming
 //! ```
 
-use crate::heat::{Census, MARKS, heat_of, mark_of, warm};
+use crate::heat::MARKS;
 use crate::limits::free_wanted;
+use crate::segment::{Phase, Segment, UNUSED};
 use crate::streams::StreamKind;
 use crate::tenants::{Owner, Spare, Tenants};
 use flash_format::{CHUNK_BLOCKS_MAX, Geometry, SegmentIndex, SegmentKind};
 use policy::reclaim::Budget;
 use std::collections::VecDeque;
 use units::{DiskSlot, FlashSlot, TenantSlot};
-
-/// Where a segment is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Nothing in it counts.
-    Free,
-    /// Blocks are being appended.
-    Open,
-    /// Full; its last writes are on their way.
-    Closing,
-    /// Full, and all of it is written; but the origin does not have all of it yet, so it stays.
-    Dirty,
-    /// Full, and all of it is written.
-    Closed,
-    /// Being reclaimed, or freed with its disk.
-    Reclaiming,
-    /// Given up; somebody still reads or writes it.
-    Draining,
-}
-
-/// A segment, as the running log knows it.
-#[derive(Clone, Copy, Debug)]
-pub struct Segment {
-    /// Which use of the segment this is: no generation is given out twice.
-    pub generation: u64,
-    /// Whose blocks are in it.
-    pub disk: DiskSlot,
-    /// Where it is in its life.
-    pub phase: Phase,
-    /// It is a part of its disk's dirty log, of which the origin does not have all yet.
-    pub is_dirty: bool,
-    /// Whether its last blocks are in a chunk that is still open.
-    pub has_open_chunk: bool,
-    /// Reads from it in flight: its pages must not be written over.
-    pub readers: u32,
-    /// Index entries that point into it.
-    pub live: u32,
-    /// Chunks of it, and its footer, that are on their way.
-    pub writes: u32,
-    /// Its place in the order in which segments are looked at: it goes behind the others when it
-    /// is spared. No two segments have the same.
-    pub(crate) turn: u64,
-    /// What the log's clock said when it was opened or last spared.
-    pub(crate) since: u64,
-    /// It has new blocks and was never spared.
-    pub(crate) fresh: bool,
-    /// How often it was spared, modulo [`MARKS`].
-    pub(crate) round: u8,
-    /// Live blocks by mark.
-    pub(crate) census: Census,
-}
-
-impl Segment {
-    /// A block with this mark is in it now.
-    #[inline]
-    pub(crate) fn count(&mut self, mark: u8) {
-        self.live += 1;
-        self.census[usize::from(mark)] += 1;
-    }
-
-    /// A block with this mark was in it.
-    ///
-    /// # Panics
-    /// If it was not counted.
-    #[inline]
-    pub(crate) fn uncount(&mut self, mark: u8) {
-        self.live = self.live.checked_sub(1).expect("each entry was counted");
-        let marked = &mut self.census[usize::from(mark)];
-        *marked = marked.checked_sub(1).expect("each mark was counted");
-    }
-
-    /// The mark of a block in it that was asked for: hotter by one, up to `heat_max`.
-    #[inline]
-    pub(crate) fn warmed(&mut self, mark: u8, heat_max: u8) -> u8 {
-        let heat = heat_of(mark, self.round);
-        if heat >= heat_max {
-            return mark;
-        }
-        let hotter = mark_of(heat + 1, self.round);
-        self.census[usize::from(mark)] -= 1;
-        self.census[usize::from(hotter)] += 1;
-        hotter
-    }
-
-    /// Live blocks that are warm.
-    pub fn warm(&self) -> u32 {
-        warm(&self.census, self.round)
-    }
-}
-
-const UNUSED: Segment = Segment {
-    generation: 0,
-    disk: DiskSlot::new(0),
-    phase: Phase::Free,
-    is_dirty: false,
-    has_open_chunk: false,
-    readers: 0,
-    live: 0,
-    writes: 0,
-    turn: 0,
-    since: 0,
-    fresh: false,
-    round: 0,
-    census: [0; MARKS as usize],
-};
 
 /// What reclaim may write of a log of this layout. Each segment costs a footer and a header for each
 /// chunk of its own; a chunk of survivors is sealed with each reclaim; and the entry that frees a
@@ -234,6 +130,19 @@ impl Table {
     #[inline]
     pub(crate) fn runs_short(&self) -> bool {
         self.free.len() < free_wanted(self.geometry.segment_count())
+    }
+
+    /// Of whom a segment is reclaimed now, in this order. Whoever is not above its share is not
+    /// among them while somebody else is.
+    pub(crate) fn givers(&mut self) -> Vec<Owner> {
+        if !self.runs_short() {
+            return self.tenants.over_its_limit().into_iter().collect();
+        }
+        let order = self.tenants.in_order_of_excess();
+        let anybody_above = order.first().is_some_and(|(_, excess)| *excess > 0);
+        let gives = |excess: i64| excess > 0 || !anybody_above;
+        let givers = order.into_iter().filter(|(_, excess)| gives(*excess));
+        givers.map(|(owner, _)| owner).collect()
     }
 
     /// Gives a free segment to a stream of a disk, under a new generation.

@@ -24,7 +24,7 @@
 //! its disks' segments that are neither free nor given up, `dirty` how many of these are dirty; each closed segment is in one of the two
 //! queues of its disk's owner.
 
-use crate::table::{Phase, Segment};
+use crate::segment::{Phase, Segment};
 use flash_format::SegmentIndex;
 use policy::reclaim::Budget;
 use std::collections::BTreeMap;

@@ -217,13 +217,13 @@ fn two_survivors() -> (Driver, Victim, [FlashSlot; 2]) {
 #[test]
 fn survivors_are_written_when_the_last_of_them_is() {
     let (mut log, victim, _) = two_survivors();
-    assert!(!log.log.survivors_written(&victim));
+    assert!(!victim.survivors_written(&log.log));
     log.end_writes();
-    assert!(!log.log.survivors_written(&victim), "a chunk is open");
+    assert!(!victim.survivors_written(&log.log), "a chunk is open");
     log.seal(victim.survivors());
-    assert!(!log.log.survivors_written(&victim), "it is on its way");
+    assert!(!victim.survivors_written(&log.log), "it is on its way");
     log.end_writes();
-    assert!(log.log.survivors_written(&victim));
+    assert!(victim.survivors_written(&log.log));
 }
 
 #[test]

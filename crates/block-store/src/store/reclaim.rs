@@ -171,12 +171,8 @@ impl<P: Payload> Reclaiming<'_, P> {
         for moved in reclaimed.take_moves() {
             // A guest that wrote the block meanwhile has taken it out of the index, or has put a
             // newer copy there: then the survivor is dead and was never trusted.
-            if self
-                .streams
-                .tables
-                .segments
-                .point_at(reclaimed.victim(), &moved)
-            {
+            let segments = &mut *self.streams.tables.segments;
+            if reclaimed.victim().point_at(segments, &moved) {
                 let mut copies = Copies {
                     segments: &mut *self.streams.tables.segments,
                     trust: &mut *self.trust,

@@ -246,7 +246,7 @@ impl Driver {
             .filter_map(|page| Some((self.contents[start + page as usize]?.1, page)))
             .collect();
         for (key, page) in &in_it {
-            if !self.log.keeps(&mut victim, block(*key), *page) {
+            if !victim.keeps(&mut self.log, block(*key), *page) {
                 continue;
             }
             let stream = victim.survivors();
@@ -268,16 +268,19 @@ impl Driver {
                 // It is cached again, elsewhere, by the time that the index is pointed.
                 assert_eq!(self.log.forget(disk, moved.block), Some(moved.from));
                 self.log.enter(disk, moved.block, moved.to).unwrap();
-                assert!(!self.log.point_at(&victim, &moved), "the survivor is dead");
+                assert!(
+                    !victim.point_at(&mut self.log, &moved),
+                    "the survivor is dead"
+                );
                 continue;
             }
-            assert!(self.log.point_at(&victim, &moved));
+            assert!(victim.point_at(&mut self.log, &moved));
         }
         let left = in_it.into_iter().map(|(key, page)| (block(key), page));
         let told = &mut self.told;
         let number = |block: BlockIndex| u32::try_from(block.get() / 8).unwrap();
         let tell = |block| told.push((disk, number(block)));
-        let dropped = self.log.evict(&victim, left, tell);
+        let dropped = victim.evict(&mut self.log, left, tell);
         self.evicted[disk.index()] += u64::from(dropped);
         self.log.table_mut().release(segment);
     }
