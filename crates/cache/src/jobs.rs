@@ -341,7 +341,7 @@ impl Job {
         let mut segments = Vec::new();
         match &self.kind {
             Kind::Attach(_) | Kind::Drop { .. } => {
-                segments = flash.free_segments_of(&mut ports.store, self.disk());
+                segments = flash.freeing().begin(self.disk(), ports.now());
             }
             Kind::Detach { disk, .. } => {
                 flash.trust_resting(&mut ports.store, Some(*disk));
@@ -361,11 +361,11 @@ impl Job {
         }
         match &self.kind {
             Kind::Attach(newcomer) => {
-                flash.release_segments(newcomer.slot, segments);
+                flash.freeing().release(newcomer.slot, segments);
                 Step::Checkpoint(flash.tables_mut().enter(newcomer.slot, newcomer.served()))
             }
             Kind::Drop { disk } => {
-                flash.release_segments(*disk, segments);
+                flash.freeing().release(*disk, segments);
                 Step::Done
             }
             Kind::Detach { disk, fingerprint } => {

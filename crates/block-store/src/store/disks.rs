@@ -6,11 +6,13 @@ use crate::chunks::Segments;
 use crate::dirty::Logs;
 use crate::disks::{DiskTable, Served};
 use crate::intake::Intake;
+use crate::journal::Journal;
 use crate::payload::Pages;
 use crate::ports::{Payload, Ports, Tag};
+use crate::trust::Trust;
 use flash_format::SegmentIndex;
 use segment_log::{Phase, Spare};
-use units::{Bytes, DiskId, DiskSlot, TenantSlot};
+use units::{Bytes, DiskId, DiskSlot, Instant, TenantSlot};
 
 /// What may be changed of the tables of a store: disks that come and go. Each change is durable when the
 /// checkpoint that is returned is complete.
@@ -18,6 +20,13 @@ pub struct TableChanges<'a> {
     disks: &'a mut DiskTable,
     logs: &'a mut Logs,
     checkpoint: &'a mut Checkpoint,
+}
+
+/// Frees the segments of a disk whose blocks are given up: first the entries that say so, then the segments.
+pub struct Freeing<'a, P: Payload = Pages> {
+    segments: &'a mut Segments<P>,
+    trust: &'a mut Trust,
+    journal: &'a mut Journal,
 }
 
 /// Who has a right to how many segments.
@@ -57,32 +66,12 @@ impl<P: Payload> Store<P> {
         }
     }
 
-    /// Queues the entries that free every segment of a disk.
-    pub fn free_segments_of<T: Tag<Payload = P>>(
-        &mut self,
-        ports: &mut Ports<T>,
-        disk: Option<DiskSlot>,
-    ) -> Vec<SegmentIndex> {
-        let of = |slot| disk == Some(slot);
-        let closed = self
-            .segments
-            .table()
-            .iter()
-            .filter(|(_, segment)| of(segment.disk) && segment.phase == Phase::Closed);
-        let segments: Vec<SegmentIndex> = closed.map(|(index, _)| index).collect();
-        for segment in &segments {
-            self.segments.table_mut().begin_free(*segment);
-            let generation = self.segments.table().get(*segment).generation;
-            self.journal.free(*segment, generation, ports.now());
-        }
-        segments
-    }
-
-    /// The entries that free these segments of a disk are durable: forgets the disk's clean blocks.
-    pub fn release_segments(&mut self, disk: DiskSlot, segments: &[SegmentIndex]) {
-        self.segments.forget_disk(disk);
-        for segment in segments {
-            reclaim::release(&mut self.trust, &mut self.segments, *segment);
+    /// What frees the segments of a disk whose blocks are given up.
+    pub fn freeing(&mut self) -> Freeing<'_, P> {
+        Freeing {
+            segments: &mut self.segments,
+            trust: &mut self.trust,
+            journal: &mut self.journal,
         }
     }
 }
@@ -143,5 +132,32 @@ impl<P: Payload> Shares<'_, P> {
     /// What becomes of segments that nobody has a right to.
     pub fn set_spare(self, spare: Spare) {
         self.0.table_mut().set_spare(spare);
+    }
+}
+
+impl<P: Payload> Freeing<'_, P> {
+    /// Queues the entries that free every closed segment of a disk, at the time `now`. Returns the segments, for
+    /// [`Freeing::release`].
+    pub fn begin(self, disk: Option<DiskSlot>, now: Instant) -> Vec<SegmentIndex> {
+        let of = |slot| disk == Some(slot);
+        let table = self.segments.table().iter();
+        let closed = table
+            .filter(|(_, segment)| of(segment.disk) && segment.phase == Phase::Closed)
+            .map(|(index, _)| index);
+        let segments: Vec<SegmentIndex> = closed.collect();
+        for segment in &segments {
+            self.segments.table_mut().begin_free(*segment);
+            let generation = self.segments.table().get(*segment).generation;
+            self.journal.free(*segment, generation, now);
+        }
+        segments
+    }
+
+    /// The entries that free these segments of a disk are durable: forgets the disk's clean blocks.
+    pub fn release(self, disk: DiskSlot, segments: &[SegmentIndex]) {
+        self.segments.forget_disk(disk);
+        for segment in segments {
+            reclaim::release(self.trust, self.segments, *segment);
+        }
     }
 }

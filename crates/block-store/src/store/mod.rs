@@ -50,7 +50,7 @@ pub use clean::Taken;
 pub use completions::Progress;
 pub use contents::Contents;
 use dirty_log::Found as FoundInLog;
-pub use disks::{Shares, TableChanges};
+pub use disks::{Freeing, Shares, TableChanges};
 pub use facts::Facts;
 use flash_format::PAGE_BYTES;
 pub use logs::WriteBack;

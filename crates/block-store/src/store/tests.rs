@@ -160,11 +160,6 @@ impl Store {
         self.trust.contains(slot)
     }
 
-    /// Where the clean copy of a block is.
-    pub(crate) fn slot_of_block(&self, disk: DiskSlot, block: BlockIndex) -> Option<FlashSlot> {
-        self.segments.index().get(disk, block)
-    }
-
     /// What a segment is.
     pub(crate) fn phase_of(&self, segment: SegmentIndex) -> Phase {
         self.segments.table().get(segment).phase

@@ -462,7 +462,8 @@ pub(super) fn found(opened: &Opened, number: u16, block: u64) -> Found {
 pub(super) fn clean(opened: &Opened, number: u16, block: u64) -> Option<FlashSlot> {
     opened
         .store
-        .slot_of_block(disk(number), BlockIndex::new(block))
+        .facts()
+        .copy_of(disk(number), BlockIndex::new(block))
 }
 
 pub(super) fn phase(opened: &Opened, segment: u32) -> Phase {
