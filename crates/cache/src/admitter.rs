@@ -170,7 +170,7 @@ impl<'a> Admitter<'a> {
             }
             return;
         }
-        let (admission, pool) = (&mut self.admission, &self.ports.pool);
+        let (admission, pool) = (&mut self.admission, self.ports.pool());
         let verdict = asker.arrival.and_then(|arrival| {
             if asker.prefetch {
                 admission.asked_for(&arrival, key)

@@ -64,7 +64,7 @@ impl<'a> Division<'a> {
 
     /// Lets windows end that are over, and asks to be looked at when the next one is.
     pub(crate) fn tick(&mut self) {
-        let (disks, now) = (&self.disks, self.ports.now);
+        let (disks, now) = (&self.disks, self.ports.now());
         let Some(flash) = self.flash.as_deref() else {
             return;
         };
@@ -177,7 +177,7 @@ impl<'a> Division<'a> {
         let Some(flash) = self.flash.as_deref_mut() else {
             return Ok(());
         };
-        *self.admission = admission_of(settings, flash, self.ports.now)?;
+        *self.admission = admission_of(settings, flash, self.ports.now())?;
         let is_open = self.admission.is_open();
         for (slot, disk) in self.disks.iter() {
             let owner = (!is_open).then_some(disk.tenant);

@@ -67,7 +67,7 @@ impl HostRecord {
         match self.retirement {
             Retirement::None | Retirement::Done => return false,
             Retirement::Asked { .. } => {}
-            Retirement::Refused { until, .. } if ports.now < until => ports.wake_at(until),
+            Retirement::Refused { until, .. } if ports.now() < until => ports.wake_at(until),
             Retirement::Refused { .. } => self.retire_again(ports),
         }
         true
@@ -121,7 +121,7 @@ impl HostRecord {
         self.late_writes.late(ports.attended());
         match self.retirement {
             Retirement::None => self.ask_to_retire(ports, incarnation),
-            Retirement::Refused { until, .. } if ports.now >= until => self.retire_again(ports),
+            Retirement::Refused { until, .. } if ports.now() >= until => self.retire_again(ports),
             Retirement::Refused { .. } | Retirement::Asked { .. } => {}
             Retirement::Done => return true,
         }

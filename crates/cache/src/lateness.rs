@@ -65,7 +65,7 @@ impl LateWrites {
             flash.journal_mut().hurry();
             self.0 = State::Returning {
                 known: flash.journal().last(),
-                from: ports.now,
+                from: ports.now(),
             };
         }
     }
@@ -79,7 +79,7 @@ impl LateWrites {
         if !is_known {
             return None;
         }
-        if ports.now < from {
+        if ports.now() < from {
             ports.wake_at(from);
             return None;
         }

@@ -148,7 +148,7 @@ impl<'a> Lending<'a> {
             return Some(Err(NotLent));
         };
         if let Location::Memory(lies) = flash.bytes_of(&self.ports.store, at) {
-            let shown = flash.ciphers().shown(&self.ports.pool, slot, first, lies);
+            let shown = flash.ciphers().shown(self.ports.pool(), slot, first, lies);
             return Some(Ok(Borrowed::Blocks(Payload::from_iter([shown]))));
         }
         let count = flash.facts().written_run(slot, first, at, most);

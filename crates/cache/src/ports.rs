@@ -73,14 +73,12 @@ pub(crate) struct Ports {
     /// The way out of the store.
     pub(crate) store: block_store::Ports<ReadPurpose>,
     ios: Slab<Io>,
-    pub(crate) pool: BufPool,
-    pub(crate) now: Instant,
+    pool: BufPool,
+    now: Instant,
     pub(crate) stats: Stats,
     wakes: Vec<Wake>,
     /// Disks under write-back that are looked at when the event is over.
     scheduled: Vec<DiskSlot>,
-    /// Reads into memory that is not ours which were given up and have not ended.
-    pub(crate) stranded: usize,
     questions: u64,
     /// Flushes of each origin that have failed.
     failed_flushes: Map<DiskSlot, u64>,
@@ -100,7 +98,6 @@ impl Ports {
         Self {
             store,
             ios: Slab::new(),
-            stranded: 0,
             pool,
             now,
             stats: Stats::default(),
@@ -116,6 +113,18 @@ impl Ports {
     pub(crate) fn set_now(&mut self, now: Instant) {
         self.now = now;
         self.store.set_now(now);
+    }
+
+    /// The time of the current event.
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Where memory for bytes comes from.
+    #[inline]
+    pub(crate) fn pool(&self) -> &BufPool {
+        &self.pool
     }
 
     /// Adds what is to be done, behind what the store has to have done.

@@ -115,7 +115,7 @@ impl<'a> Shipping<'a> {
                 What::Erasure(erasure) => Some(ShippedWhat::Erased(erasure)),
                 What::Data { block, slot: lies } => {
                     if let Location::Memory(bytes) = flash.bytes_of(&self.ports.store, lies) {
-                        let pool = &self.ports.pool;
+                        let pool = self.ports.pool();
                         let bytes = flash.ciphers().shown(pool, slot, block, bytes);
                         Some(block_of(block, bytes))
                     } else {
@@ -253,7 +253,7 @@ fn verified(
 ) -> Option<Slice> {
     let Missing { block, slot, .. } = missing;
     if flash.is_whole(slot, &page) || !holds(Guard::VerifyBeforeShip) {
-        return Some(flash.ciphers().shown(&ports.pool, disk, block, page));
+        return Some(flash.ciphers().shown(ports.pool(), disk, block, page));
     }
     let at = flash.facts().geometry().slot_offset(slot);
     ports.store.damaged(disk, Some(block), at);

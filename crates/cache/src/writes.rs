@@ -238,7 +238,7 @@ impl<'a> Through<'a> {
 
     /// A guest writes, discards or writes zeroes.
     pub(crate) fn write(&mut self, span: Span, change: Change) {
-        let now = self.ports.now;
+        let now = self.ports.now();
         let arrival = change
             .is_data()
             .then(|| write_arrives(self.admission, self.disks, now, &span))

@@ -130,7 +130,7 @@ impl Back {
 impl BackRequests<'_> {
     /// A write, discard or write-zeroes to a disk under write-back.
     pub(crate) fn write(&mut self, span: Span, change: Change) {
-        let now = self.ports.now;
+        let now = self.ports.now();
         let arrival = change
             .is_data()
             .then(|| write_arrives(self.admission, self.disks, now, &span))
@@ -312,7 +312,7 @@ impl BackRequests<'_> {
         let Edge::Ready(base) = edge else {
             panic!("the rest of a block is there before it is accepted")
         };
-        let mut page = self.ports.pool.take(PAGE_BYTES);
+        let mut page = self.ports.pool().take(PAGE_BYTES);
         page[..PAGE_BYTES].copy_from_slice(base);
         let part = &mut page[index(from - start)..index(to - start)];
         match &waiting.change {

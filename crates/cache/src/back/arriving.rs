@@ -229,7 +229,7 @@ impl BackRequests<'_> {
         if let [whole] = &bytes[..] {
             return whole.clone();
         }
-        let mut page = self.ports.pool.take(PAGE_BYTES);
+        let mut page = self.ports.pool().take(PAGE_BYTES);
         let bytes = bytes.iter().flat_map(|slice| slice.iter());
         for (to, byte) in page.iter_mut().zip(bytes) {
             *to = *byte;

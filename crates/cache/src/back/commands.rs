@@ -21,7 +21,7 @@ impl Changes<'_> {
         let Some(served) = self.disks.get_mut(disk) else {
             return Some(Err(ControlError::NotAttached));
         };
-        let (now, since) = (self.ports.now, self.ports.attended());
+        let (now, since) = (self.ports.now(), self.ports.attended());
         let returns = self.backs.returns(disk);
         let is_in_use = self.flash.is_in_use();
         match (self.backs.get_mut(disk), policy) {

@@ -114,7 +114,7 @@ impl Backs {
 
     /// A disk comes under write-back again by itself, after a pause.
     pub(crate) fn return_after(&mut self, ports: &mut Ports, disk: DiskSlot, pause: Duration) {
-        let at = ports.now + pause;
+        let at = ports.now() + pause;
         self.stay_through(disk);
         self.returning.push((disk, at));
         ports.wake_at(at);

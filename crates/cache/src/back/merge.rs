@@ -26,7 +26,7 @@ impl BackRequests<'_> {
         };
         let (location, dirty) = match flash.dirty_logs().find(disk, block) {
             Found::Erased(_) => {
-                let zeroes = self.ports.pool.take_zeroed(PAGE_BYTES);
+                let zeroes = self.ports.pool().take_zeroed(PAGE_BYTES);
                 return Edge::Ready(zeroes.freeze().slice(0..PAGE_BYTES));
             }
             Found::Dirty(slot) => (flash.bytes_of(&self.ports.store, slot), true),
@@ -54,7 +54,7 @@ impl BackRequests<'_> {
         let verb = OriginVerb::Read {
             offset: merge.block.start(),
             length: Bytes::new(BLOCK_BYTES),
-            buf: self.ports.pool.take(PAGE_BYTES),
+            buf: self.ports.pool().take(PAGE_BYTES),
         };
         self.ports
             .origin(OriginPurpose::MergeFill(merge), merge.disk, verb);

@@ -443,7 +443,7 @@ impl<'a> BackRequests<'a> {
 
     /// Arranges for a look at the disk when something of it is due.
     pub(crate) fn wake(&mut self, disk: DiskSlot) {
-        let now = self.ports.now;
+        let now = self.ports.now();
         let oldest = self
             .flash
             .with_logs()
@@ -468,7 +468,7 @@ impl<'a> BackRequests<'a> {
 
     /// Time has passed: every disk under write-back is looked at.
     pub(crate) fn tick(&mut self) {
-        let now = self.ports.now;
+        let now = self.ports.now();
         for disk in self.backs.slots() {
             self.expire_waiting(disk, now);
             self.ports.schedule(disk);

@@ -11,7 +11,7 @@ use units::DiskSlot;
 
 impl Changes<'_> {
     pub(super) fn enter_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
-        let now = self.ports.now;
+        let now = self.ports.now();
         let waits = holds(Guard::SwitchWaits);
         let opens_record = back.entry != Some(Entry::Attached);
         match step {
@@ -89,7 +89,7 @@ impl Changes<'_> {
 
     /// A disk leaves write-back.
     pub(super) fn leave_step(&mut self, disk: DiskSlot, back: &mut Back, step: Step) -> Next {
-        let now = self.ports.now;
+        let now = self.ports.now();
         match step {
             Step::Begun | Step::Leaves => {
                 let dirty = self.flash.log_of(disk);

@@ -365,7 +365,7 @@ impl<'a> Changes<'a> {
 
     /// The origin of a disk that comes under write-back has been flushed, or could not be.
     pub(crate) fn flushed(&mut self, disk: DiskSlot, number: u64, result: Result<(), IoError>) {
-        let now = self.ports.now;
+        let now = self.ports.now();
         if let Some(change) = self
             .backs
             .get_mut(disk)
@@ -382,7 +382,7 @@ impl<'a> Changes<'a> {
 
     /// The answer to a question of who has a disk.
     pub(crate) fn owned(&mut self, token: Token, recorded: bool) {
-        let now = self.ports.now;
+        let now = self.ports.now();
         for disk in self.backs.slots() {
             if let Some(change) = self
                 .backs

@@ -63,7 +63,7 @@ impl<'a> Destager<'a> {
         if locked || self.host_record.holds_logs_back(self.flash, self.ports) {
             return false;
         }
-        if let Some(until) = back.destage.rests_until(self.ports.now) {
+        if let Some(until) = back.destage.rests_until(self.ports.now()) {
             self.ports.wake_at(until);
             return false;
         }
@@ -104,7 +104,7 @@ impl<'a> Destager<'a> {
         }
         let is_short = flash.facts().is_short_of_clean_segments();
         back.settings
-            .wanted(log, is_short, back.asked_at(), self.ports.now)
+            .wanted(log, is_short, back.asked_at(), self.ports.now())
     }
 
     /// The number before which everything may go to the origin now.
@@ -205,7 +205,7 @@ impl<'a> Destager<'a> {
             let block = flash.dirty_logs().block_of_record(disk, number);
             if flash.is_whole(slot, &page) || !holds(Guard::VerifyBeforeDestage) {
                 return Some(match block {
-                    Some(block) => flash.ciphers().shown(&ports.pool, disk, block, page),
+                    Some(block) => flash.ciphers().shown(ports.pool(), disk, block, page),
                     None => page,
                 });
             }
@@ -254,7 +254,7 @@ impl<'a> Destager<'a> {
         } else {
             Need::Idle
         };
-        let (now, rate) = (self.ports.now, back.settings.rate);
+        let (now, rate) = (self.ports.now(), back.settings.rate);
         let flash_reads = self.backs.flash_reads.times();
         loop {
             match back.destage.next_write(need, rate, flash_reads, now) {
@@ -262,7 +262,7 @@ impl<'a> Destager<'a> {
                     let bytes = write.id.bytes().get();
                     self.disks.stats(disk).origin_written_bytes += bytes;
                     let purpose = OriginPurpose::DestageWrite(disk, write.id);
-                    let verb = write.content.verb(&self.ports.pool);
+                    let verb = write.content.verb(self.ports.pool());
                     self.ports.origin(purpose, disk, verb);
                 }
                 Next::WaitUntil(until) => return self.ports.wake_at(until),
@@ -339,7 +339,7 @@ impl<'a> Destager<'a> {
     }
 
     fn destage_refused(&mut self, back: &mut Back, error: IoError) {
-        let until = back.destage.refuse(error, self.ports.now);
+        let until = back.destage.refuse(error, self.ports.now());
         self.ports.wake_at(until);
     }
 

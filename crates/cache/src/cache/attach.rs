@@ -1,6 +1,6 @@
 //! Who a disk is that is about to be attached, and what of it on flash is its own.
 
-use super::Cache;
+use super::State;
 use crate::api::{ControlError, ControlOutcome, DropReason, OwnerRecord, Tenure, WritePolicy};
 use crate::back::Back;
 use crate::disks::{Disk, Disks};
@@ -241,9 +241,9 @@ impl Candidate<'_> {
     }
 }
 
-impl Cache {
+impl State {
     /// Looks at a disk that is to be attached.
-    pub(crate) fn candidate(&mut self, id: DiskId) -> Candidate<'_> {
+    pub(super) fn candidate(&mut self, id: DiskId) -> Candidate<'_> {
         let cipher = self.coming_ciphers.get(&id);
         Candidate {
             jobs: &self.jobs,
@@ -255,7 +255,7 @@ impl Cache {
     }
 
     /// A disk is attached: its guest may ask from now on.
-    pub(crate) fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
+    pub(super) fn end_attach(&mut self, newcomer: Newcomer) -> ControlOutcome {
         let slot = newcomer.slot;
         let warm_blocks = match self.flash.as_ref() {
             Some(flash) => flash.facts().cached_blocks_of(slot),
@@ -286,7 +286,7 @@ impl Cache {
         if (back && self.flash.is_in_use()) || is_open {
             let disk = &newcomer.disk;
             let number = self.backs.number();
-            let back = Back::attached(disk.write_back, disk.epoch, number, self.ports.now);
+            let back = Back::attached(disk.write_back, disk.epoch, number, self.ports.now());
             self.backs.set(slot, Box::new(back));
             self.flash.give_log(slot);
             self.ports.schedule(slot);

@@ -1,6 +1,6 @@
 //! What the operator asks: begun, and ended when its job is over.
 
-use super::Cache;
+use super::State;
 use crate::api::{Command, ControlError, ControlId, ControlOutcome, Effect};
 use crate::disks::Disk;
 use crate::flash_use::patience;
@@ -12,8 +12,17 @@ use crate::views::Views;
 use block_io::IoError;
 use units::DiskSlot;
 
-impl Cache {
-    pub(crate) fn start_command(&mut self, id: ControlId, command: Command) {
+/// Carries out what the operator asks.
+pub(super) struct Commands<'a> {
+    state: &'a mut State,
+}
+
+impl<'a> Commands<'a> {
+    pub(super) fn new(state: &'a mut State) -> Self {
+        Self { state }
+    }
+
+    pub(super) fn start(&mut self, id: ControlId, command: Command) {
         let kind = match command {
             Command::Attach {
                 disk,
@@ -30,7 +39,8 @@ impl Cache {
             } => {
                 let rules = Disk::new(size, policy, tenure);
                 let rules = rules.with(read_only, shared, write_back);
-                self.candidate(disk)
+                self.state
+                    .candidate(disk)
                     .judge(disk, name, &tenant, rules, fingerprint, owner)
                     .map(|newcomer| Kind::Attach(Box::new(newcomer)))
             }
@@ -39,47 +49,50 @@ impl Cache {
                 fingerprint,
                 dirty,
             } => {
-                self.host_record.retire_again(&mut self.ports);
-                let result = self.disks.attached(disk).and_then(Disk::may_detach);
-                if result.is_ok() && self.backs.has(disk) {
-                    let begun = self.changes().detach(id, disk, fingerprint, dirty);
-                    return self.ports.command_ended(id, begun.err().map(Err));
+                self.state.host_record.retire_again(&mut self.state.ports);
+                let result = self.state.disks.attached(disk).and_then(Disk::may_detach);
+                if result.is_ok() && self.state.backs.has(disk) {
+                    let begun = self.state.changes().detach(id, disk, fingerprint, dirty);
+                    return self.state.ports.command_ended(id, begun.err().map(Err));
                 }
                 result.map(|()| Kind::Detach { disk, fingerprint })
             }
             Command::Drop { disk } => {
-                if let Some(tenant) = self.disks.tenant_of(disk) {
-                    self.admission.unstage_all(tenant, |key| key.disk() == disk);
+                if let Some(tenant) = self.state.disks.tenant_of(disk) {
+                    self.state
+                        .admission
+                        .unstage_all(tenant, |key| key.disk() == disk);
                 }
-                let attached = self.disks.attached(disk).map(|_| ());
+                let attached = self.state.disks.attached(disk).map(|_| ());
                 attached
-                    .and_then(|()| self.flash.check_clean(disk))
+                    .and_then(|()| self.state.flash.check_clean(disk))
                     .map(|()| Kind::Drop { disk })
             }
             Command::Grow { disk, size } => self
+                .state
                 .disks
                 .attached(disk)
                 .and_then(|disk| disk.may_grow(size))
                 .map(|()| Kind::Grow { disk, size }),
             Command::SetPolicy { disk, policy } => {
-                let ended = self.changes().set_policy(id, disk, policy);
-                return self.ports.command_ended(id, ended);
+                let ended = self.state.changes().set_policy(id, disk, policy);
+                return self.state.ports.command_ended(id, ended);
             }
             Command::Destage { disk } => {
-                let ended = self.changes().demand_destage(id, disk);
-                return self.ports.command_ended(id, ended);
+                let ended = self.state.changes().demand_destage(id, disk);
+                return self.state.ports.command_ended(id, ended);
             }
             Command::SetWriteBack { disk, write_back } => {
-                let ended = self.changes().set_write_back(disk, write_back);
-                return self.ports.command_ended(id, Some(ended));
+                let ended = self.state.changes().set_write_back(disk, write_back);
+                return self.state.ports.command_ended(id, Some(ended));
             }
             Command::Ship {
                 disk,
                 epoch,
                 shipment,
             } => {
-                let ended = self.back_requests().keep(id, disk, epoch, shipment);
-                return self.ports.command_ended(id, ended);
+                let ended = self.state.back_requests().keep(id, disk, epoch, shipment);
+                return self.state.ports.command_ended(id, ended);
             }
             Command::Stop => Ok(Kind::Stop),
         };
@@ -87,42 +100,45 @@ impl Cache {
     }
 
     fn begin_job(&mut self, id: ControlId, kind: Result<Kind, ControlError>) {
-        let attended = self.ports.attended();
-        let begun = kind.and_then(|kind| self.jobs.begin(id, kind, attended));
-        self.ports.command_ended(id, begun.err().map(Err));
-        if !self.flash.is_in_use() {
-            self.end_jobs_without_flash();
+        let attended = self.state.ports.attended();
+        let begun = kind.and_then(|kind| self.state.jobs.begin(id, kind, attended));
+        self.state.ports.command_ended(id, begun.err().map(Err));
+        if !self.state.flash.is_in_use() {
+            self.end_without_flash();
         }
     }
 
     /// A disk that was under write-back is detached now.
-    pub(crate) fn begin_detach(
+    pub(super) fn begin_detach(
         &mut self,
         id: ControlId,
         disk: DiskSlot,
         fingerprint: Option<u128>,
     ) {
-        let attended = self.ports.attended();
+        let attended = self.state.ports.attended();
         let kind = Kind::Detach { disk, fingerprint };
-        self.jobs.push(id, kind, attended);
-        if !self.flash.is_in_use() {
-            self.ports.wake(Wake::Jobs);
+        self.state.jobs.push(id, kind, attended);
+        if !self.state.flash.is_in_use() {
+            self.state.ports.wake(Wake::Jobs);
         }
     }
 
     /// Lets every job go as far as it can. True if one went on or ended, so that the flash
     /// should look at what it asked for.
-    pub(crate) fn step_jobs(&mut self) -> bool {
-        if self.jobs.is_empty() {
+    pub(super) fn step(&mut self) -> bool {
+        if self.state.jobs.is_empty() {
             return false;
         }
-        let Some(flash) = self.flash.as_mut() else {
+        let Some(flash) = self.state.flash.as_mut() else {
             return false;
         };
         // A cache that is stopped in doubt would open cold.
-        let (is_in_doubt, patience) = (self.host_record.is_in_doubt(), patience(&self.config));
+        let (is_in_doubt, patience) = (
+            self.state.host_record.is_in_doubt(),
+            patience(&self.state.config),
+        );
         let may_stop = |waited| !is_in_doubt || waited >= patience;
-        let (progress, over) = self.jobs.step(flash, &mut self.ports, may_stop);
+        let (progress, over) = self.state.jobs.step(flash, &mut self.state.ports, may_stop);
         for job in over {
             self.end_job(job);
         }
@@ -130,9 +146,13 @@ impl Cache {
     }
 
     /// Without a flash there is nothing to wait for.
-    pub(crate) fn end_jobs_without_flash(&mut self) {
-        for job in self.jobs.take_all() {
-            if let Some(over) = self.jobs.end_without_flash(job, &mut self.ports) {
+    pub(super) fn end_without_flash(&mut self) {
+        for job in self.state.jobs.take_all() {
+            if let Some(over) = self
+                .state
+                .jobs
+                .end_without_flash(job, &mut self.state.ports)
+            {
                 self.end_job(over);
             }
         }
@@ -141,22 +161,23 @@ impl Cache {
     fn end_job(&mut self, job: Ended) {
         if let Some(error) = job.refused {
             if let Kind::Attach(newcomer) = job.kind {
-                self.tenants.release(newcomer.disk.tenant, Use::Disk);
+                self.state.tenants.release(newcomer.disk.tenant, Use::Disk);
             }
             let result = Err(error);
             let effect = Effect::ControlDone { id: job.id, result };
-            self.ports.push(effect);
+            self.state.ports.push(effect);
             return;
         }
         let outcome = match job.kind {
-            Kind::Attach(newcomer) => self.end_attach(*newcomer),
+            Kind::Attach(newcomer) => self.state.end_attach(*newcomer),
             Kind::Detach { disk, .. }
-                if self.host_record.is_awaited(&self.flash) && holds(Guard::RecordBeforeDetach) =>
+                if self.state.host_record.is_awaited(&self.state.flash)
+                    && holds(Guard::RecordBeforeDetach) =>
             {
-                self.backs.stay(&mut self.ports, disk);
+                self.state.backs.stay(&mut self.state.ports, disk);
                 let result = Err(ControlError::RetirementOpen);
                 let effect = Effect::ControlDone { id: job.id, result };
-                self.ports.push(effect);
+                self.state.ports.push(effect);
                 return;
             }
             Kind::Detach { disk, .. } => {
@@ -165,7 +186,7 @@ impl Cache {
             }
             Kind::Grow { disk, size } => {
                 // A detach that had begun under write-back may have overtaken it.
-                if let Some(disk) = self.disks.get_mut(disk) {
+                if let Some(disk) = self.state.disks.get_mut(disk) {
                     disk.size = size;
                 }
                 ControlOutcome::Done
@@ -176,32 +197,35 @@ impl Cache {
             id: job.id,
             result: Ok(outcome),
         };
-        self.ports.push(effect);
+        self.state.ports.push(effect);
         // Only now can the shell reach the origin of a disk that was attached.
-        if let (ControlOutcome::Attached { disk, .. }, Some(flash)) = (outcome, self.flash.as_mut())
+        if let (ControlOutcome::Attached { disk, .. }, Some(flash)) =
+            (outcome, self.state.flash.as_mut())
         {
-            flash.origins_mut().flush(&mut self.ports.store, disk);
+            flash.origins_mut().flush(&mut self.state.ports.store, disk);
         }
     }
 
     fn forget_disk(&mut self, slot: DiskSlot) {
-        self.back_requests().end(slot, IoError::ShuttingDown);
-        self.back_requests()
+        self.state.back_requests().end(slot, IoError::ShuttingDown);
+        self.state
+            .back_requests()
             .end_arrivals(slot, ControlError::NotAttached);
-        let disk = self.disks.detach(slot);
+        let disk = self.state.disks.detach(slot);
         for vm in disk.views.iter().flat_map(Views::joins) {
-            self.tenants.release(vm, Use::View);
+            self.state.tenants.release(vm, Use::View);
         }
         if holds(Guard::DetachUnstages) {
-            self.admission
+            self.state
+                .admission
                 .unstage_all(disk.tenant, |key| key.disk() == slot);
         }
-        if let Some(flash) = self.flash.as_mut() {
+        if let Some(flash) = self.state.flash.as_mut() {
             flash.ciphers_mut().set(slot, None);
         }
-        self.division().own_disk(slot, None);
-        if self.tenants.release(disk.tenant, Use::Disk) {
-            self.division().end(disk.tenant);
+        self.state.division().own_disk(slot, None);
+        if self.state.tenants.release(disk.tenant, Use::Disk) {
+            self.state.division().end(disk.tenant);
         }
     }
 }

@@ -18,35 +18,36 @@ impl Cache {
     /// # Panics
     /// If it was not issued by this cache, or has ended before.
     pub fn flash_done(&mut self, done: FlashDone, now: Instant) {
-        self.ports.set_now(now);
-        let (purpose, time) = self.ports.store.completed(done.token);
+        self.state.ports.set_now(now);
+        let (purpose, time) = self.state.ports.store.completed(done.token);
         match purpose {
             Purpose::Caller(ReadPurpose::Hit(hit)) => {
-                self.admission.flash_took(time);
-                self.backs.flash_took(time);
-                let is_in_time = time < self.config.flash_timeout;
+                self.state.admission.flash_took(time);
+                self.state.backs.flash_took(time);
+                let is_in_time = time < self.state.config.flash_timeout;
                 let filled = match done.place {
                     Some(place) => Filled::Theirs(place),
                     None => Filled::Ours(done.buf),
                 };
-                let mut reads = self.guest_reads();
+                let mut reads = self.state.guest_reads();
                 reads.took(&hit, is_in_time);
                 reads.hit_done(&hit, filled, done.result);
                 return self.pump_soon();
             }
             Purpose::Caller(ReadPurpose::MergeHit(hit)) => {
-                self.back_requests()
+                self.state
+                    .back_requests()
                     .merge_hit_done(&hit, done.buf, done.result);
             }
             Purpose::Caller(ReadPurpose::DestageRead(read)) => {
-                self.destager().read_done(read, done.buf, done.result);
+                self.state.destager().read_done(read, done.buf, done.result);
             }
             Purpose::Caller(ReadPurpose::Loan(read)) => {
                 let mut lending = Lending::new(
-                    &mut self.loans,
-                    &mut self.flash,
-                    &self.disks,
-                    &mut self.ports,
+                    &mut self.state.loans,
+                    &mut self.state.flash,
+                    &self.state.disks,
+                    &mut self.state.ports,
                 );
                 lending.read_done(read, done.buf, done.result);
             }
@@ -57,23 +58,23 @@ impl Cache {
 
     /// An operation of the store's own has ended; what has come of it goes on.
     fn store_done(&mut self, own: Own, ok: bool, read: Option<Buf>) {
-        let Some(flash) = self.flash.as_mut() else {
+        let Some(flash) = self.state.flash.as_mut() else {
             return;
         };
-        match flash.completed(&mut self.ports.store, own, ok, read) {
+        match flash.completed(&mut self.state.ports.store, own, ok, read) {
             Progress::None => {}
             Progress::Room => {
-                self.backs.schedule_waiting(&mut self.ports);
-                self.guest_reads().step_prefetches();
+                self.state.backs.schedule_waiting(&mut self.state.ports);
+                self.state.guest_reads().step_prefetches();
             }
             Progress::Journal => {
                 let is_durable = |ticket| flash.journal().is_durable(ticket);
-                while let Some(write) = self.writes.pop_durable(is_durable) {
-                    self.ports.wake(Wake::Write(write));
+                while let Some(write) = self.state.writes.pop_durable(is_durable) {
+                    self.state.ports.wake(Wake::Write(write));
                 }
-                self.backs.schedule_waiting(&mut self.ports);
+                self.state.backs.schedule_waiting(&mut self.state.ports);
             }
-            Progress::Checkpoint => self.backs.schedule_waiting(&mut self.ports),
+            Progress::Checkpoint => self.state.backs.schedule_waiting(&mut self.state.ports),
         }
     }
 
@@ -82,19 +83,25 @@ impl Cache {
     /// # Panics
     /// If it was not issued by this cache, or has ended before.
     pub fn origin_done(&mut self, done: OriginDone, now: Instant) {
-        self.ports.set_now(now);
-        let (purpose, time) = self.ports.origin_completed(done.token);
+        self.state.ports.set_now(now);
+        let (purpose, time) = self.state.ports.origin_completed(done.token);
         if done.volatile {
-            let disk = purpose.disk_of_read(self.reads.fills());
-            late_change_read(self.flash.as_mut(), disk);
+            let disk = purpose.disk_of_read(self.state.reads.fills());
+            late_change_read(self.state.flash.as_mut(), disk);
         }
         match purpose {
             OriginPurpose::Fill(fill) => {
-                self.backs.read_took(self.reads.fills().disk(fill), time);
-                if let Some(tenant) = self.disks.tenant_of(self.reads.fills().disk(fill)) {
-                    self.admission.origin_took(tenant, time);
+                self.state
+                    .backs
+                    .read_took(self.state.reads.fills().disk(fill), time);
+                if let Some(tenant) = self
+                    .state
+                    .disks
+                    .tenant_of(self.state.reads.fills().disk(fill))
+                {
+                    self.state.admission.origin_took(tenant, time);
                 }
-                self.guest_reads().fill_done(fill, done);
+                self.state.guest_reads().fill_done(fill, done);
             }
             OriginPurpose::Direct {
                 read,
@@ -103,28 +110,30 @@ impl Cache {
                 skip,
                 length,
             } => {
-                self.backs.read_took(disk, time);
+                self.state.backs.read_took(disk, time);
                 let bytes = bytes_of(done, skip, length);
-                self.guest_reads().direct_done(read, part, disk, bytes);
+                self.state
+                    .guest_reads()
+                    .direct_done(read, part, disk, bytes);
             }
             OriginPurpose::GuestWrite(write) => {
-                self.through().origin_write_done(write, done.result);
-                self.backs.schedule_waiting(&mut self.ports);
+                self.state.through().origin_write_done(write, done.result);
+                self.state.backs.schedule_waiting(&mut self.state.ports);
             }
             OriginPurpose::MergeFill(merge) => {
                 let bytes = bytes_of(done, 0, PAGE_BYTES);
-                self.back_requests().merge_fill_done(merge, bytes);
+                self.state.back_requests().merge_fill_done(merge, bytes);
             }
             OriginPurpose::DestageWrite(disk, write) => {
-                self.destager().write_done(disk, write, done.result);
+                self.state.destager().write_done(disk, write, done.result);
             }
             OriginPurpose::DestageFlush(disk, flush) => {
-                self.ports.schedule(disk);
+                self.state.ports.schedule(disk);
                 if done.result.is_err() {
                     // What the origin may have lost of the log comes again.
-                    self.origin_flushes().may_have_lost(disk);
+                    self.state.origin_flushes().may_have_lost(disk);
                 }
-                self.destager().flush_done(disk, flush, done.result);
+                self.state.destager().flush_done(disk, flush, done.result);
             }
             OriginPurpose::Flush(flush) => self.flush_done(flush, done.result),
         }
@@ -142,28 +151,33 @@ impl Cache {
             }
         );
         if matches!(flush.purpose, FlushPurpose::Own)
-            && let Some(flash) = self.flash.as_mut()
+            && let Some(flash) = self.state.flash.as_mut()
         {
             flash.origins_mut().flush_ended(disk);
         }
-        let result = self.origin_flushes().ended(disk, since, result, is_told);
+        let result = self
+            .state
+            .origin_flushes()
+            .ended(disk, since, result, is_told);
         match flush.purpose {
             // The guest's next flush fails in its place.
             FlushPurpose::Own => {}
-            FlushPurpose::Enter { number } => self.changes().flushed(disk, number, result),
+            FlushPurpose::Enter { number } => self.state.changes().flushed(disk, number, result),
             FlushPurpose::Demand { id } => {
                 let result = result.map_err(ControlError::Origin);
                 let result = result.map(|()| ControlOutcome::Done);
-                self.ports.push(Effect::ControlDone { id, result });
+                self.state.ports.push(Effect::ControlDone { id, result });
             }
             FlushPurpose::Guest { request, .. } => {
-                let was_told = is_told && self.disks.tells_of_failed_flush(disk);
+                let was_told = is_told && self.state.disks.tells_of_failed_flush(disk);
                 let result = if was_told {
                     result.and(Err(IoError::Failed))
                 } else {
                     result
                 };
-                self.disks.reply(&mut self.ports, disk, request, result);
+                self.state
+                    .disks
+                    .reply(&mut self.state.ports, disk, request, result);
             }
         }
     }

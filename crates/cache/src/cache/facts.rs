@@ -110,15 +110,15 @@ impl Cache {
     #[inline]
     pub fn facts(&self) -> Facts<'_> {
         Facts {
-            ports: &self.ports,
-            flash: &self.flash,
-            host_record: &self.host_record,
-            disks: &self.disks,
-            tenants: &self.tenants,
-            admission: &self.admission,
-            backs: &self.backs,
-            reads: &self.reads,
-            jobs: &self.jobs,
+            ports: &self.state.ports,
+            flash: &self.state.flash,
+            host_record: &self.state.host_record,
+            disks: &self.state.disks,
+            tenants: &self.state.tenants,
+            admission: &self.state.admission,
+            backs: &self.state.backs,
+            reads: &self.state.reads,
+            jobs: &self.state.jobs,
         }
     }
 }
@@ -185,7 +185,7 @@ impl<'a> Facts<'a> {
             if let Some(dirty) = flash.dirty_logs().get(disk) {
                 status.logged = dirty.log().logged();
                 status.distinct = dirty.log().distinct() + dirty.log().erased();
-                let age = |at| self.ports.now.since(at);
+                let age = |at| self.ports.now().since(at);
                 status.oldest = dirty.log().oldest().map(age);
                 status.intervals = dirty.log().intervals();
             }

@@ -17,9 +17,9 @@ impl Cache {
         settings: Option<Settings>,
         now: Instant,
     ) -> Result<(), SettingsError> {
-        self.ports.set_now(now);
-        self.division().set(settings.clone())?;
-        self.config.tenancy = settings;
+        self.state.ports.set_now(now);
+        self.state.division().set(settings.clone())?;
+        self.state.config.tenancy = settings;
         self.pump();
         Ok(())
     }
@@ -35,8 +35,8 @@ impl Cache {
         settings: TenantSettings,
         now: Instant,
     ) -> Result<(), SettingsError> {
-        self.ports.set_now(now);
-        self.division().set_tenant(name, settings)?;
+        self.state.ports.set_now(now);
+        self.state.division().set_tenant(name, settings)?;
         self.pump();
         Ok(())
     }
@@ -48,13 +48,16 @@ impl Cache {
     /// [`ControlError::NotAttached`], [`ControlError::NotShared`],
     /// [`ControlError::TooManyTenants`].
     pub fn join(&mut self, disk: DiskSlot, vm: &str) -> Result<TenantSlot, ControlError> {
-        match self.disks.get(disk) {
+        match self.state.disks.get(disk) {
             None => return Err(ControlError::NotAttached),
             Some(disk) if disk.views.is_none() => return Err(ControlError::NotShared),
             Some(_) => {}
         }
-        let slot = self.disks.hold_tenant(&mut self.tenants, vm, Use::View)?;
-        if let Some(views) = self.disks.views(disk) {
+        let slot = self
+            .state
+            .disks
+            .hold_tenant(&mut self.state.tenants, vm, Use::View)?;
+        if let Some(views) = self.state.disks.views(disk) {
             views.join(slot);
         }
         Ok(slot)
@@ -64,8 +67,13 @@ impl Cache {
     /// next time. The caller has seen all its requests answered. Does nothing if the disk was
     /// detached meanwhile.
     pub fn leave(&mut self, disk: DiskSlot, vm: TenantSlot) {
-        if self.disks.views(disk).is_some_and(|views| views.leave(vm)) {
-            self.tenants.release(vm, Use::View);
+        if self
+            .state
+            .disks
+            .views(disk)
+            .is_some_and(|views| views.leave(vm))
+        {
+            self.state.tenants.release(vm, Use::View);
         }
     }
 }

@@ -48,7 +48,7 @@ impl GuestReads<'_> {
         let read = self.state.reads.get(id);
         let whole =
             bytes.start.is_multiple_of(BLOCK_BYTES) && bytes.end.is_multiple_of(BLOCK_BYTES);
-        if !whole || self.ports.stranded > 0 {
+        if !whole || self.state.stranded > 0 {
             return None;
         }
         let place = read.place(bytes)?;
@@ -60,7 +60,7 @@ impl GuestReads<'_> {
     /// still come into its memory, it has to wait for that.
     pub(super) fn hold_in_place(&mut self, hit: &Hit) {
         if hit.in_place {
-            self.ports.stranded += 1;
+            self.state.stranded += 1;
             self.state.reads.hold(hit.read);
         }
     }
@@ -80,7 +80,7 @@ impl GuestReads<'_> {
             if let Some(flash) = flash {
                 flash.unpin(hit.slot);
             }
-            self.ports.stranded -= 1;
+            self.state.stranded -= 1;
             return self.let_go(hit.read);
         }
         let Some(flash) = flash else {
@@ -143,7 +143,7 @@ impl GuestReads<'_> {
         self.ports.stats.flash_timeouts += 1;
         self.hold_in_place(hit);
         self.refetch(hit);
-        self.state.slow.late(self.ports.now);
+        self.state.slow.late(self.ports.now());
     }
 
     /// A read from flash has ended.
@@ -151,7 +151,7 @@ impl GuestReads<'_> {
     pub(crate) fn took(&mut self, hit: &Hit, is_in_time: bool) {
         self.state
             .slow
-            .ended(is_in_time, hit.is_probe, self.ports.now);
+            .ended(is_in_time, hit.is_probe, self.ports.now());
     }
 
     /// Reads the bytes `bytes` of a disk, which lie in slots that follow each other, past slow flash.
@@ -164,7 +164,7 @@ impl GuestReads<'_> {
     ) {
         let part = self.state.reads.add_part(id, bytes.start);
         let (disk, length) = (self.state.reads.get(id).disk(), bytes.end - bytes.start);
-        if self.state.slow.takes_probe(self.ports.now)
+        if self.state.slow.takes_probe(self.ports.now())
             && let Some(flash) = self.flash.as_mut()
         {
             let probe = Hit {
@@ -213,7 +213,7 @@ impl GuestReads<'_> {
         let count = u32::try_from(blocks_to(first, stop)).expect("a run is short");
         self.count_hits(id, first, count);
         let length = index(stop - at);
-        let zeroes = self.ports.pool.take_zeroed(length).freeze();
+        let zeroes = self.ports.pool().take_zeroed(length).freeze();
         let part = self.state.reads.add_part(id, at);
         self.fill_part(id, part, zeroes.slice(0..length));
         stop

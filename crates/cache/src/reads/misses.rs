@@ -80,7 +80,7 @@ impl GuestReads<'_> {
         });
         let length = count * BLOCK_BYTES;
         self.disks.stats(disk).origin_read_bytes += length;
-        let buf = self.ports.pool.take(index(length));
+        let buf = self.ports.pool().take(index(length));
         let verb = OriginVerb::Read {
             offset: first.start(),
             length: Bytes::new(length),
@@ -149,7 +149,7 @@ impl GuestReads<'_> {
         let start = at / BLOCK_BYTES * BLOCK_BYTES;
         let stop = (at + length).next_multiple_of(BLOCK_BYTES).min(size);
         self.disks.stats(disk).origin_read_bytes += stop - start;
-        let buf = self.ports.pool.take(index(stop - start));
+        let buf = self.ports.pool().take(index(stop - start));
         let verb = OriginVerb::Read {
             offset: Offset::new(start),
             length: Bytes::new(stop - start),

@@ -54,6 +54,8 @@ pub(crate) struct ReadState {
     fills: Fills,
     prefetches: Prefetches,
     slow: SlowReads,
+    /// Reads into memory that is not ours which were given up and have not ended.
+    stranded: usize,
 }
 
 impl ReadState {
@@ -177,7 +179,7 @@ impl<'a> GuestReads<'a> {
             first,
             count: blocks_to(first, end),
             write: false,
-            now: self.ports.now,
+            now: self.ports.now(),
         };
         self.admission.arrives(&request, !prefetch)
     }

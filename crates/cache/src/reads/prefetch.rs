@@ -48,7 +48,7 @@ impl GuestReads<'_> {
             }
         }
         if !self.state.prefetches.is_empty() {
-            self.ports.wake_at(self.ports.now);
+            self.ports.wake_at(self.ports.now());
         }
     }
 

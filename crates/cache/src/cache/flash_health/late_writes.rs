@@ -22,101 +22,102 @@
 //! Invariant: every entry that a write has not waited for is durable, or the host's record says that
 //! this incarnation is not to be believed, or is about to say so before the write goes on.
 
-use super::Cache;
+use super::FlashHealth;
 use crate::back::Back;
 use crate::flash_use::patience;
 use crate::guard::{Guard, holds};
 use crate::limits::RETRY_PAUSE_MIN;
-use block_io::Token;
-use units::Instant;
 
-impl Cache {
+impl FlashHealth<'_> {
     /// Something that is written to flash takes too long: nobody waits for it from now on, or the flash
     /// is given up if somebody has to.
-    pub(crate) fn write_is_late(&mut self) {
-        let (attended, patience) = (self.ports.attended(), patience(&self.config));
+    pub(super) fn write_is_late(&mut self) {
+        let (attended, patience) = (self.state.ports.attended(), patience(&self.state.config));
         let is_detaching = self
+            .state
             .backs
             .any(|back| back.detaches_for(attended) >= patience);
-        let Some(incarnation) = self.flash.as_ref().map(|flash| flash.facts().incarnation()) else {
+        let Some(incarnation) = self
+            .state
+            .flash
+            .as_ref()
+            .map(|flash| flash.facts().incarnation())
+        else {
             return;
         };
-        if is_detaching || self.jobs.any_has_waited(attended, patience) {
-            return self.fail_flash("the flash took too long");
+        if is_detaching || self.state.jobs.any_has_waited(attended, patience) {
+            return self.fail("the flash took too long");
         }
-        if self.host_record.write_is_late(&mut self.ports, incarnation) {
-            self.through().let_waiting_pass();
+        if self
+            .state
+            .host_record
+            .write_is_late(&mut self.state.ports, incarnation)
+        {
+            self.state.through().let_waiting_pass();
             self.bypass_late_flash();
         }
     }
 
     /// No write of the flash is late now.
-    pub(crate) fn writes_are_in_time(&mut self) {
-        if let Some(flash) = self.flash.as_mut()
-            && self.host_record.writes_are_in_time(flash, &self.ports)
+    pub(super) fn writes_are_in_time(&mut self) {
+        if let Some(flash) = self.state.flash.as_mut()
+            && self
+                .state
+                .host_record
+                .writes_are_in_time(flash, &self.state.ports)
         {
-            self.backs.keep_on_flash(&mut self.ports);
+            self.state.backs.keep_on_flash(&mut self.state.ports);
         }
-    }
-
-    /// The answer to [`crate::Effect::Reinstate`]: whether it is recorded durably. One to a question that
-    /// another has followed means nothing.
-    pub fn reinstated(&mut self, token: Token, recorded: bool, now: Instant) {
-        self.ports.set_now(now);
-        if self.host_record.reinstated(token, recorded, now) {
-            self.ports.stats.flash_taken_back += 1;
-            // For what has rested meanwhile.
-            self.ports.wake_at(now);
-        }
-        self.pump();
     }
 
     /// Writes of the flash are late: disks whose guests wait for them go on without. The flash is given up
     /// if one cannot.
-    pub(crate) fn bypass_late_flash(&mut self) {
-        if !self.host_record.lets_pass() {
+    pub(super) fn bypass_late_flash(&mut self) {
+        if !self.state.host_record.lets_pass() {
             return;
         }
-        for disk in self.backs.slots() {
+        for disk in self.state.backs.slots() {
             let is_locked = self
+                .state
                 .flash
                 .log_of(disk)
                 .is_some_and(|log| log.locked().is_some());
             // One that leaves may wait for the flash, too.
-            self.ports.schedule(disk);
-            let back = self.backs.get_mut(disk);
+            self.state.ports.schedule(disk);
+            let back = self.state.backs.get_mut(disk);
             let Some(back) = back.filter(|back| back.is_waited_for()) else {
                 continue;
             };
             if is_locked {
-                return self.fail_flash("the flash took too long");
+                return self.fail("the flash took too long");
             }
             if back.may_be_bypassed() {
-                back.bypass(self.ports.attended());
+                back.bypass(self.state.ports.attended());
             }
         }
     }
 
     /// Disks that left since the flash was late come under write-back again, if it is in time.
-    pub(crate) fn return_to_back(&mut self) {
-        let is_late = self.host_record.is_in_doubt() && holds(Guard::OpenRecordInTime);
-        if is_late || self.backs.none_returns() {
+    pub(in crate::cache) fn return_to_back(&mut self) {
+        let is_late = self.state.host_record.is_in_doubt() && holds(Guard::OpenRecordInTime);
+        if is_late || self.state.backs.none_returns() {
             return;
         }
-        let (now, since) = (self.ports.now, self.ports.attended());
-        for disk in self.backs.take_returning(now) {
-            let Some(served) = self.disks.get(disk) else {
+        let (now, since) = (self.state.ports.now(), self.state.ports.attended());
+        for disk in self.state.backs.take_returning(now) {
+            let Some(served) = self.state.disks.get(disk) else {
                 continue;
             };
-            if self.jobs.has_one_about(disk) {
-                self.backs
-                    .return_after(&mut self.ports, disk, RETRY_PAUSE_MIN);
+            if self.state.jobs.has_one_about(disk) {
+                self.state
+                    .backs
+                    .return_after(&mut self.state.ports, disk, RETRY_PAUSE_MIN);
                 continue;
             }
-            let number = self.backs.number();
+            let number = self.state.backs.number();
             let back = Back::returning(served.write_back, served.epoch, number, since, now);
-            self.backs.set(disk, Box::new(back));
-            self.ports.schedule(disk);
+            self.state.backs.set(disk, Box::new(back));
+            self.state.ports.schedule(disk);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! origin is written again, the host is asked to record, somewhere else, that this incarnation
 //! of the cache must never be trusted. Reads go on meanwhile; writes wait for the record.
 
-use super::Cache;
+use super::FlashHealth;
 use crate::admitter::Admission;
 use crate::back::Back;
 use crate::flash_use::patience;
@@ -14,72 +14,81 @@ use block_io::Token;
 use block_store::Purpose;
 use units::{DiskSlot, Duration};
 
-impl Cache {
+impl FlashHealth<'_> {
     /// Gives the flash up: everything goes to the origin from now on.
-    pub(crate) fn fail_flash(&mut self, reason: &'static str) {
-        let Some(incarnation) = self.flash.give_up(reason) else {
+    pub(in crate::cache) fn fail(&mut self, reason: &'static str) {
+        let Some(incarnation) = self.state.flash.give_up(reason) else {
             return;
         };
-        self.admission = Admission::default();
-        self.back_requests().lose_arrivals();
-        self.writes.wait_no_more();
-        self.backs.all_stay_through();
+        self.state.admission = Admission::default();
+        self.state.back_requests().lose_arrivals();
+        self.state.writes.wait_no_more();
+        self.state.backs.all_stay_through();
         // The flash may have been in doubt already.
-        if self.host_record.flash_failed(&mut self.ports, incarnation) {
-            self.through().let_waiting_pass();
+        if self
+            .state
+            .host_record
+            .flash_failed(&mut self.state.ports, incarnation)
+        {
+            self.state.through().let_waiting_pass();
         }
-        self.end_jobs_without_flash();
-        self.backs.schedule_all(&mut self.ports);
+        self.state.commands().end_without_flash();
+        self.state.backs.schedule_all(&mut self.state.ports);
         // What was being read from flash comes from the origin at the next look.
-        self.ports.wake_at(self.ports.now);
+        self.state.ports.wake_at(self.state.ports.now());
     }
 
-    pub(crate) fn retirement_recorded(&mut self, answered: Token, recorded: bool) {
-        let now = self.ports.now;
-        if !self.host_record.answered(answered, recorded, now) {
+    pub(in crate::cache) fn retired(&mut self, answered: Token, recorded: bool) {
+        let now = self.state.ports.now();
+        if !self.state.host_record.answered(answered, recorded, now) {
             return;
         }
-        self.backs.schedule_all(&mut self.ports);
+        self.state.backs.schedule_all(&mut self.state.ports);
         if recorded {
-            self.through().let_waiting_pass();
+            self.state.through().let_waiting_pass();
             self.bypass_late_flash();
-        } else if !self.flash.is_in_use() {
-            self.through().fail_waiting();
+        } else if !self.state.flash.is_in_use() {
+            self.state.through().fail_waiting();
         }
     }
 
     /// Asks the origin for what the flash has not given in time, and lets nobody wait for the flash if
     /// something that is written takes too long (`late_writes.rs`).
-    pub(crate) fn watch_flash(&mut self) {
-        let (timeout, patience) = (self.config.flash_timeout, patience(&self.config));
-        let now = self.ports.now;
+    pub(in crate::cache) fn watch(&mut self) {
+        let (timeout, patience) = (
+            self.state.config.flash_timeout,
+            patience(&self.state.config),
+        );
+        let now = self.state.ports.now();
         let mut watch = Watch {
-            has_failed: !self.flash.is_in_use(),
+            has_failed: !self.state.flash.is_in_use(),
             ..Watch::default()
         };
-        for (purpose, time) in self.ports.store.in_flight() {
+        for (purpose, time) in self.state.ports.store.in_flight() {
             watch.look(purpose, time >= timeout, time >= patience);
         }
         for hit in watch.unreadable {
-            self.guest_reads().is_unreadable(&hit);
+            self.state.guest_reads().is_unreadable(&hit);
         }
         for disk in watch.lost {
-            self.destager().lose_log(disk);
+            self.state.destager().lose_log(disk);
         }
         for hit in watch.late {
-            self.guest_reads().is_late(&hit);
+            self.state.guest_reads().is_late(&hit);
         }
-        let is_waited_for = |disk: &DiskSlot| self.backs.get(*disk).is_some_and(Back::waits);
+        let is_waited_for = |disk: &DiskSlot| self.state.backs.get(*disk).is_some_and(Back::waits);
         if watch.lost_patience || watch.unread.iter().any(is_waited_for) {
-            self.fail_flash("the flash took too long");
+            self.fail("the flash took too long");
         } else if watch.stuck {
             self.write_is_late();
         } else {
             self.writes_are_in_time();
         }
-        if watch.pending || self.host_record.is_in_doubt() {
+        if watch.pending || self.state.host_record.is_in_doubt() {
             let part = timeout.as_nanos() / WATCH_PARTS;
-            self.ports.wake_at(now + Duration::from_nanos(part.max(1)));
+            self.state
+                .ports
+                .wake_at(now + Duration::from_nanos(part.max(1)));
         }
     }
 }
