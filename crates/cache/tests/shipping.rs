@@ -418,3 +418,16 @@ mod rules {
         verify_before_ship: VerifyBeforeShip;
     }
 }
+
+#[test]
+fn what_of_a_log_the_origin_has_is_listed_for_the_next_host() {
+    let mut owner = Rig::new(lazy());
+    for block in 0..200 {
+        owner.write(block, 1);
+    }
+    owner.destage();
+    owner.write(0, 2);
+    owner.write(300, 2);
+    let listed = owner.listed();
+    assert_eq!(listed, (1..200).collect(), "block 0 and 300 are dirty");
+}

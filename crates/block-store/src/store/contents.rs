@@ -21,11 +21,13 @@ impl<'a> From<&'a Store> for Contents<'a> {
 }
 
 impl<'a> Contents<'a> {
-    /// The segments of a disk's clean blocks: those that are being filled, and the full ones, the newest first.
+    /// The segments in which clean blocks of a disk lie: those that are being filled, and the full ones, the newest
+    /// first. Those of its log are among them, for what of them the origin has.
     pub fn segments_of(self, disk: DiskSlot) -> Vec<SegmentIndex> {
         let all = self.0.segments.table().iter();
+        let is_full = |phase| matches!(phase, Phase::Closed | Phase::Dirty);
         let of_disk = all.filter(|(_, segment)| {
-            segment.disk == disk && segment.phase == Phase::Closed && segment.live > 0
+            segment.disk == disk && is_full(segment.phase) && segment.live > 0
         });
         let mut found: Vec<_> = of_disk
             .map(|(index, segment)| (Reverse(segment.generation), index))
@@ -43,10 +45,11 @@ impl<'a> Contents<'a> {
         Some(self.live(disk, segment, descriptors.iter()))
     }
 
-    /// The segments of a disk's clean blocks that are being filled.
+    /// The segments of a disk that are being filled.
     fn open(self, disk: DiskSlot) -> impl Iterator<Item = (SegmentIndex, &'a [Descriptor])> {
-        let kinds = [StreamKind::New, StreamKind::Survivors].into_iter();
-        let open = kinds.filter_map(move |kind| self.0.segments.stream(StreamKey { disk, kind }));
+        let open = StreamKind::ALL
+            .into_iter()
+            .filter_map(move |kind| self.0.segments.stream(StreamKey { disk, kind }));
         open.map(|open| (open.segment, &open.content.descriptors[..]))
     }
 

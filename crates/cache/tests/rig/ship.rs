@@ -5,7 +5,8 @@ use cache::{
     Borrowed, Command, ControlError, ControlOutcome, LoanId, LoanRequest, NotLent, OfDirty,
     OwnerRecord, Shipment, Tenure, WriteBack, WritePolicy,
 };
-use units::{Bytes, DiskId, Duration};
+use std::collections::BTreeSet;
+use units::{BlockIndex, Bytes, DiskId, Duration};
 
 /// What comes out of one cache, as another one can take it.
 pub(crate) type Records = Shipment<Vec<u8>>;
@@ -68,13 +69,36 @@ impl Rig {
         self.record.expect("it is recorded").epoch + 1
     }
 
-    /// The owner is asked for records.
-    pub(crate) fn records(&mut self, from: u64) -> Result<Records, NotLent> {
-        let (now, disk) = (self.now, DiskId::from_u128(1));
-        let request = LoanRequest::Records { disk, from };
+    /// Another host asks for this.
+    fn lend(&mut self, request: LoanRequest) -> Result<Borrowed, NotLent> {
+        let now = self.now;
         self.cache_mut().lend(LoanId(0), request, now);
         self.settle();
-        match self.lent.take().expect("a loan is answered")? {
+        self.lent.take().expect("a loan is answered")
+    }
+
+    /// The blocks that another host would find listed, in no order.
+    ///
+    /// # Panics
+    /// If the disk is not lent.
+    pub(crate) fn listed(&mut self) -> BTreeSet<u64> {
+        let disk = DiskId::from_u128(1);
+        let Ok(Borrowed::Segments(segments)) = self.lend(LoanRequest::Segments { disk }) else {
+            panic!("the disk is lent");
+        };
+        let contents = segments.into_iter().flat_map(|segment| {
+            match self.lend(LoanRequest::Contents { disk, segment }) {
+                Ok(Borrowed::Contents(blocks)) => blocks,
+                other => panic!("a segment has contents, not {other:?}"),
+            }
+        });
+        contents.map(BlockIndex::get).collect()
+    }
+
+    /// The owner is asked for records.
+    pub(crate) fn records(&mut self, from: u64) -> Result<Records, NotLent> {
+        let disk = DiskId::from_u128(1);
+        match self.lend(LoanRequest::Records { disk, from })? {
             Borrowed::Records(shipment) => Ok(shipment.map(|bytes| {
                 let bytes = bytes.iter().flat_map(|slice| slice.to_vec());
                 bytes.collect::<Vec<u8>>()
