@@ -313,6 +313,36 @@ impl Message {
         }
     }
 
+    /// Whether it answers a question, whose number its frame has. Who asks numbers the questions: those of two hosts may
+    /// have the same numbers.
+    pub const fn is_answer(&self) -> bool {
+        match self {
+            Self::Look { .. }
+            | Self::Bytes
+            | Self::NotServed { .. }
+            | Self::Contents { .. }
+            | Self::Watched { .. }
+            | Self::Stale => true,
+            Self::List { .. }
+            | Self::Unlist { .. }
+            | Self::Client { .. }
+            | Self::Announce { .. }
+            | Self::Claim { .. }
+            | Self::Grant { .. }
+            | Self::Refuse { .. }
+            | Self::Stopped { .. }
+            | Self::AskLook { .. }
+            | Self::Read { .. }
+            | Self::Alive
+            | Self::AskContents { .. }
+            | Self::AskBlocks { .. }
+            | Self::AskWatch { .. }
+            | Self::AskWatchOrigin { .. }
+            | Self::AskStale { .. }
+            | Self::Withdraw { .. } => false,
+        }
+    }
+
     /// Whether data may come with it.
     pub(crate) const fn has_data(&self) -> bool {
         matches!(self, Self::Bytes | Self::Contents { .. } | Self::Stale)

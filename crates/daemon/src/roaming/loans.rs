@@ -217,7 +217,7 @@ impl Loans {
 
     /// The other host has said something. The frame comes back if it answers none of these questions.
     pub(super) fn answered(&mut self, frame: Frame, steps: &Steps) -> Option<Frame> {
-        match self.questions.answered(frame.number) {
+        match self.questions.answered(&frame) {
             None => return Some(frame),
             Some(Waiting::Loan(loan)) => {
                 let bytes = matches!(frame.message, Message::Bytes).then_some(frame.data);
