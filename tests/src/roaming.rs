@@ -20,6 +20,7 @@ use crate::{
 };
 
 const VHOST_SOCKET: &str = "vda.sock";
+const KEY: &str = "key";
 
 /// What differs from the usual.
 #[derive(Clone, Copy)]
@@ -36,6 +37,8 @@ pub struct RoamingSettings {
     pub flash_mib: u64,
     /// Whether each host has a socket for vhost-user: see [`RoamingPair::vhost_socket`].
     pub vhost_user: bool,
+    /// Whether each host has a key of its own for the disk: see [`RoamingPair::key`].
+    pub encrypted: bool,
 }
 
 impl Default for RoamingSettings {
@@ -47,6 +50,7 @@ impl Default for RoamingSettings {
             strategy: "live",
             flash_mib: 128,
             vhost_user: false,
+            encrypted: false,
         }
     }
 }
@@ -125,6 +129,13 @@ impl RoamingPair {
             if settings.vhost_user {
                 disk = disk.vhost_user(&own.path(VHOST_SOCKET), "");
             }
+            if settings.encrypted {
+                let digit = if at == 0 { "a" } else { "b" };
+                let key = own.write(KEY, &digit.repeat(64))?;
+                disk = disk
+                    .key("[disk.encryption]")
+                    .key(&format!("key_file = '{}'", key.display()));
+            }
             let made = HearthSettings::new(&flash)
                 .log("info,daemon=debug")
                 .section(&link)
@@ -166,6 +177,18 @@ impl RoamingPair {
         Ok(())
     }
 
+    /// The same where the disk is not ready, and does not become so.
+    ///
+    /// # Errors
+    ///
+    /// When the daemon does not come up.
+    pub fn start_host_in_trouble(&mut self, at: usize) -> anyhow::Result<()> {
+        ensure!(self.hosts[at].is_none(), "host {at} runs");
+        let settings = self.settings[at].clone().in_trouble(Self::DISK);
+        self.hosts[at] = Some(Hearth::start(&self.labs[at], &settings)?);
+        Ok(())
+    }
+
     /// A running daemon.
     ///
     /// # Panics
@@ -180,6 +203,11 @@ impl RoamingPair {
     /// Where a host serves the disk over vhost-user.
     pub fn vhost_socket(&self, at: usize) -> PathBuf {
         self.labs[at].path(VHOST_SOCKET)
+    }
+
+    /// Where the key of a host is, of 64 hexadecimal digits.
+    pub fn key(&self, at: usize) -> PathBuf {
+        self.labs[at].path(KEY)
     }
 
     /// The folder of a host.

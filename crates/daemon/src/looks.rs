@@ -104,6 +104,7 @@ mod tests {
         assert!(!Looks::is_question(7 << 32 | 1));
         let look = DiskLook {
             size: None,
+            is_encrypted: false,
             role: DiskRole::Standby,
             holder: None,
             obstacles: Vec::new(),

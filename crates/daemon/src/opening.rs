@@ -142,7 +142,6 @@ impl Opener {
         size: Bytes,
         reads: Place,
     ) -> Result<(), Problem> {
-        keys::may_fetch(&entry.config, entry.source)?;
         let key = self.key_of(entry).await?;
         let folders = self.remembered.dir().folders();
         let origin = settings::origin(&entry.config.origin);
@@ -172,7 +171,9 @@ impl Opener {
             .map_err(|error| refused(&entry.config.name, &error, None))
     }
 
-    async fn key_of(&self, entry: &Entry) -> Result<Option<Arc<DataKey>>, Problem> {
+    /// The data key of a disk; none if it is not encrypted. Waits for whatever gives the key.
+    pub(super) async fn key_of(&self, entry: &Entry) -> Result<Option<Arc<DataKey>>, Problem> {
+        keys::may_fetch(&entry.config, entry.source)?;
         let (id, keys_dir) = (entry.id, self.remembered.dir().folders().state.clone());
         let encryption = entry.config.encryption.clone();
         let fetching =

@@ -457,6 +457,7 @@ fn link_frames() {
     let disks = vec![1, 1 << 100];
     let look = DiskLook {
         size: Some(1 << 30),
+        is_encrypted: false,
         role: DiskRole::Standby,
         holder: None,
         obstacles: vec![Obstacle::new("busy", "a hand-over", "wait")],

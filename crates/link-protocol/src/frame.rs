@@ -173,6 +173,7 @@ mod tests {
         let long = "\u{e9}".repeat(OBSTACLE_TEXT_MAX);
         let look = DiskLook {
             size: Some(1 << 40),
+            is_encrypted: true,
             role: DiskRole::Owner,
             holder: Some(Holder {
                 host: "h".repeat(HOST_NAME_MAX),
@@ -346,6 +347,7 @@ mod tests {
             of(&Message::Look {
                 look: DiskLook {
                     size: None,
+                    is_encrypted: true,
                     role: DiskRole::Between,
                     holder: Some(Holder {
                         host: host.to_owned(),

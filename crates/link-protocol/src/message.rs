@@ -184,6 +184,8 @@ pub enum NotServed {
 pub struct DiskLook {
     /// Its size in bytes, if it is known.
     pub size: Option<u64>,
+    /// Whether its blocks are encrypted on the host's flash.
+    pub is_encrypted: bool,
     /// What the host is to it.
     pub role: DiskRole,
     /// Who has it by the owner's record that the host reads.

@@ -12,7 +12,7 @@ use crate::latency::Timed;
 use crate::spec::DiskSpec;
 use crate::status::{DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, RequestTimes};
 use crate::tap::Tap;
-use block_io::OriginGeometry;
+use block_io::{BlockCipher, OriginGeometry};
 use cache::{Cache, DropReason, OfDirty, Tenure, Verb};
 use frontend::{Counters, FrontEnd, Offer};
 use origin::Origin;
@@ -106,6 +106,14 @@ impl Disk {
     /// What people call it.
     pub(crate) fn name(&self) -> &str {
         &self.spec.name
+    }
+
+    /// A cipher of its key, if it has one.
+    ///
+    /// # Errors
+    /// [`ShardError::NoCipher`].
+    pub(crate) fn cipher(&self) -> Result<Option<Box<dyn BlockCipher>>, ShardError> {
+        self.spec.cipher()
     }
 
     /// Whether it is a base image that VMs share.

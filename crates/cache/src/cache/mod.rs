@@ -167,6 +167,19 @@ impl Cache {
         };
     }
 
+    /// Lets the blocks of an encrypted disk that has left be lent: they are shown with its cipher until it is attached
+    /// again. Does nothing if the disk is attached, or has nothing on flash that this cipher's key shows.
+    pub fn lend_with(&mut self, disk: DiskId, cipher: Box<dyn BlockCipher>) {
+        let State { flash, disks, .. } = &mut self.state;
+        if let Some(flash) = flash.as_mut()
+            && let Some(slot) = flash.facts().slot_of(disk)
+            && disks.get(slot).is_none()
+            && !flash.facts().key_differs(slot, disk, Some(cipher.tag()))
+        {
+            flash.ciphers_mut().set(slot, Some(cipher));
+        }
+    }
+
     /// The driver has stood still for so long before `now`: it was stopped, or was busy with one
     /// thing. What was in flight meanwhile has not taken that time. Hand in what has completed
     /// before the next [`Cache::tick`], which judges what has not.

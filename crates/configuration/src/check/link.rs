@@ -1,6 +1,5 @@
 //! What is wrong with `[link]` and `[[peer]]`.
 
-use crate::encryption::EncryptionConfig;
 use crate::fault::{Fault, absolute};
 use crate::migration::{MigrationConfig, Strategy};
 use crate::model::{Config, DiskConfig};
@@ -97,8 +96,6 @@ fn cannot_roam(config: &Config, disk: &DiskConfig) -> Option<&'static str> {
         )
     } else if disk.read_only || disk.shared {
         Some("is for disks that are written: several hosts may read this one as it is")
-    } else if disk.encryption != EncryptionConfig::default() {
-        Some("is for disks that are not encrypted on flash")
     } else {
         None
     }
@@ -130,23 +127,6 @@ fn is_host_and_port(address: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::PeerConfig;
-
-    #[test]
-    fn a_disk_that_is_encrypted_does_not_roam() {
-        let mut config = Config {
-            peers: vec![PeerConfig::new("node-b".into(), "10.0.0.3:9810".into())],
-            ..Config::default()
-        };
-        config.link.name = Some("node-a".into());
-        let roams = "name = \"web-1\"\nid = \"00112233445566778899aabbccddeeff\"\nroams = true\n\
-            origin = { file = \"/shared/web-1.raw\" }\n";
-        let why = |text: &str| cannot_roam(&config, &toml::from_str(text).unwrap());
-        assert_eq!(why(roams), None);
-        let encrypted = format!("{roams}encryption = {{ key_file = \"/etc/hearth/web-1.key\" }}\n");
-        let refused = "is for disks that are not encrypted on flash";
-        assert_eq!(why(&encrypted), Some(refused));
-    }
 
     #[test]
     fn names_and_addresses_are_what_the_link_takes() {
@@ -198,6 +178,9 @@ mod tests {
     fn a_disk_roams_between_two_hosts_that_reach_its_file() {
         let sound = [CACHE, LINK, PEER, DISK, ID, FILE].concat();
         assert_eq!(faults_of(&sound), [""; 0]);
+        let encrypted = "encryption = { key_file = \"/etc/hearth/d.key\" }\n";
+        let sealed = [CACHE, LINK, PEER, DISK, ID, FILE, encrypted].concat();
+        assert_eq!(faults_of(&sealed), [""; 0]);
         let nbd = "origin = { nbd = \"nbd://h/e\" }\n";
         for (text, remedy) in [
             (vec![CACHE, LINK, DISK, ID, FILE], "[[peer]]"),

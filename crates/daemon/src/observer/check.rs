@@ -133,6 +133,7 @@ impl Observer {
         obstacles.truncate(OBSTACLES_MAX);
         DiskLook {
             size: size.map(Bytes::get),
+            is_encrypted: entry.config.encryption.source().is_some(),
             role: match role {
                 RoamingRole::Owner => DiskRole::Owner,
                 RoamingRole::Standby => DiskRole::Standby,
@@ -268,6 +269,19 @@ fn compared(here: &DiskLook, there: &DiskLook, peering: &Peering) -> Vec<CheckRe
         );
         let remedy = "see that both configurations name the same origin, and restart both daemons";
         reasons.push(reason("sizes-differ", detail, remedy));
+    }
+    if here.is_encrypted != there.is_encrypted {
+        let (sealed, plain) = if here.is_encrypted {
+            names
+        } else {
+            (names.1, names.0)
+        };
+        let detail =
+            format!("the disk is encrypted on the flash of {sealed}, and plain on that of {plain}");
+        let remedy = format!(
+            "give the disk an encryption key in the configuration of {plain}, and restart its daemon"
+        );
+        reasons.push(reason("encryption-differs", detail, &remedy));
     }
     if let (Some(ours), Some(theirs)) = (&here.holder, &there.holder)
         && ours != theirs

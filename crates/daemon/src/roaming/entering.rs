@@ -10,10 +10,15 @@ use crate::peering::Peering;
 use crate::registry::Entry;
 use api::problem::ProblemKind;
 use api::types::Problem;
-use handoff::Ownership;
+use handoff::{Found, Ownership};
 use shard::Offer;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
+use units::Bytes;
+
+/// After how long a key that cannot be had is asked for again: a program may be run for it.
+const KEY_PAUSE: Duration = Duration::from_secs(2);
 
 /// What a disk has from before it entered.
 pub(super) struct Entered {
@@ -42,16 +47,12 @@ pub(super) async fn run(
     let handle = shard.handle().clone();
     let register = Register::new(&control, &entry, &peering);
     let (size, found) = loop {
-        let looking = register.clone();
-        let looking = tokio::task::spawn_blocking(move || looking.look());
-        let why = match looking.await {
-            Ok(Ok(found)) => break found,
-            Ok(Err(why)) => why,
-            Err(error) => error.to_string(),
+        let (problem, pause) = match look(&control, &entry, &register).await {
+            Ok(found) => break found,
+            Err(problem) => problem,
         };
-        let problem = Problem::new(ProblemKind::Origin, why);
         control.registry().wait(&entry, problem);
-        tokio::time::sleep(RETRY_PAUSE).await;
+        tokio::time::sleep(pause).await;
         if control.refuse_when_stopping().is_err() {
             return;
         }
@@ -76,4 +77,23 @@ pub(super) async fn run(
     seen.note((ownership.role(), epoch), None, None);
     let roamer = Roamer::new(steps, ownership, number, tell, seen);
     roamer.run(actions, &mut told).await;
+}
+
+/// Looks how large a disk is, and whose, once its key can be had: a host without the key claims nothing. What is in the
+/// way otherwise, and after how long to look again.
+async fn look(
+    control: &Control,
+    entry: &Entry,
+    register: &Register,
+) -> Result<(Bytes, Found), (Problem, Duration)> {
+    let key = control.opener().key_of(entry).await;
+    key.map_err(|problem| (problem, KEY_PAUSE))?;
+    let register = register.clone();
+    let looking = tokio::task::spawn_blocking(move || register.look());
+    let why = match looking.await {
+        Ok(Ok(found)) => return Ok(found),
+        Ok(Err(why)) => why,
+        Err(error) => error.to_string(),
+    };
+    Err((Problem::new(ProblemKind::Origin, why), RETRY_PAUSE))
 }

@@ -80,6 +80,12 @@ impl Shard {
         }
         self.repeats.tell_last(slot, disk.name(), &self.config.name);
         disk.add_times(&mut self.detached_times);
+        // The host that has it now may ask for what is cached here.
+        if disk.roams()
+            && let Ok(Some(cipher)) = disk.cipher()
+        {
+            self.cache.lend_with(disk.id(), cipher);
+        }
         tracing::info!(disk = disk.name(), "disk detached");
         disk.end();
     }
