@@ -3,7 +3,10 @@
 //! The first byte chooses where the stream is cut, the rest is a preface and frames behind it.
 
 use crate::pieces;
-use link_protocol::{DATA_MAX, Frame, Frames, PREFACE_BYTES, Preface, Violation};
+use link_protocol::{
+    DATA_MAX, Frame, Frames, Message, PREFACE_BYTES, Preface, Violation, decode_records,
+    encode_records,
+};
 
 pub(crate) fn run(bytes: &[u8]) {
     let Some((choice, stream)) = pieces::choice(bytes) else {
@@ -27,6 +30,11 @@ pub(crate) fn run(bytes: &[u8]) {
     let mut again = Vec::new();
     for frame in &whole.0 {
         assert!(frame.data.len() <= DATA_MAX);
+        if let (Message::Records { .. }, Some(records)) =
+            (&frame.message, decode_records(&frame.data))
+        {
+            assert_eq!(encode_records(&records).as_ref(), Some(&frame.data));
+        }
         frame.encode(&mut again);
     }
     assert_eq!(

@@ -220,6 +220,19 @@ mod tests {
                 why: NotServed::Range,
             },
             Message::Alive,
+            Message::AskRecords {
+                disk: u128::MAX,
+                epoch: u64::MAX,
+                from: u64::MAX,
+                settled: Some(u64::MAX),
+                cache: u128::MAX,
+            },
+            Message::Records {
+                period: u64::MAX,
+                first: 7,
+                base: 7,
+                end: 7,
+            },
         ]
     }
 
@@ -244,7 +257,7 @@ mod tests {
     proptest! {
         #[test]
         fn frames_come_back_however_the_stream_is_cut(
-            which in proptest::collection::vec((0..14_usize, any::<u64>(), 0..3000_usize), 0..12),
+            which in proptest::collection::vec((0..16_usize, any::<u64>(), 0..3000_usize), 0..12),
             cut in 1..700_usize,
         ) {
             let messages = every_message();
@@ -360,6 +373,19 @@ mod tests {
         assert!(first_of(&raw(&look("a", OBSTACLES_MAX), b"")).is_ok());
         for (host, count) in [("a", OBSTACLES_MAX + 1), ("a\x1b[2J", 0)] {
             let refused = first_of(&raw(&look(host, count), b""));
+            assert_eq!(refused, Err(Violation::Limits));
+        }
+        let records = |base, first, end| {
+            of(&Message::Records {
+                period: 1,
+                first,
+                base,
+                end,
+            })
+        };
+        assert!(first_of(&raw(&records(1, 2, 3), b"data")).is_ok());
+        for (base, first, end) in [(2, 1, 3), (1, 3, 2)] {
+            let refused = first_of(&raw(&records(base, first, end), b""));
             assert_eq!(refused, Err(Violation::Limits));
         }
         let mut stream = Frames::new();

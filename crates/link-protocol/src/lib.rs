@@ -22,6 +22,7 @@ mod frame;
 mod limits;
 mod message;
 mod preface;
+mod records;
 mod runs;
 
 pub use frame::{Frame, Frames, Violation};
@@ -33,4 +34,5 @@ pub use message::{DiskLook, DiskRole, Holder, Message, NotServed, Obstacle, Refu
 pub use preface::{
     NoCommonVersion, PREFACE_BYTES, Preface, PrefaceError, VERSION_NEWEST, VERSION_OLDEST,
 };
+pub use records::{Erased, Record, RecordWhat, decode_records, encode_records};
 pub use runs::{decode_runs, encode_runs};

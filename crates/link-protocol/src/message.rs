@@ -149,6 +149,32 @@ pub enum Message {
         /// Which unit.
         unit: String,
     },
+    /// What of the disk does the origin lack? Records of the receiver's log, which has the disk, from a number on. The
+    /// sender stands by and has every record before it durably. Answered with `Records` or `NotServed`.
+    AskRecords {
+        /// Which disk.
+        disk: u128,
+        /// The epoch of `Watched`.
+        epoch: u64,
+        /// The first record that is asked for.
+        from: u64,
+        /// The oldest record that the origin lacked by the last answer, if the sender has that durably, too.
+        settled: Option<u64>,
+        /// The cache of the sender, which keeps them.
+        cache: u128,
+    },
+    /// The frame's data are records that follow each other ([`crate::encode_records`]); none, if there are none from
+    /// that number on.
+    Records {
+        /// The period of the receiver's cache in which they were written, by the owner's record.
+        period: u64,
+        /// The number of the first one.
+        first: u64,
+        /// The origin has every record before this one, durably.
+        base: u64,
+        /// The number that the next record gets.
+        end: u64,
+    },
 }
 
 /// Why a claim is refused: `handoff`'s words on the wire.
@@ -301,7 +327,12 @@ impl Message {
             Self::AskBlocks { first, count, .. } => {
                 (1..=BLOCKS_MAX).contains(count) && is_run(*first, *count)
             }
+            // Numbers of records rise from what the origin has to what is written next.
+            Self::Records {
+                first, base, end, ..
+            } => base <= first && first <= end,
             Self::AskLook { .. }
+            | Self::AskRecords { .. }
             | Self::AskContents { .. }
             | Self::Contents { .. }
             | Self::AskWatch { .. }
@@ -347,7 +378,10 @@ impl Message {
 
     /// Whether data may come with it.
     pub(crate) const fn has_data(&self) -> bool {
-        matches!(self, Self::Bytes | Self::Contents { .. } | Self::Stale)
+        matches!(
+            self,
+            Self::Bytes | Self::Contents { .. } | Self::Stale | Self::Records { .. }
+        )
     }
 }
 

@@ -13,7 +13,8 @@ pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
         | Said::AskBlocks { disk, .. }
         | Said::AskWatch { disk }
         | Said::AskWatchOrigin { disk }
-        | Said::AskStale { disk, .. } => Some(DiskId::from_u128(*disk)),
+        | Said::AskStale { disk, .. }
+        | Said::AskRecords { disk, .. } => Some(DiskId::from_u128(*disk)),
         Said::Client { unit, .. }
         | Said::Claim { unit, .. }
         | Said::Grant { unit, .. }
@@ -28,6 +29,7 @@ pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
         | Said::Contents { .. }
         | Said::Watched { .. }
         | Said::Stale
+        | Said::Records { .. }
         | Said::NotServed { .. }
         | Said::Alive => None,
     }
