@@ -168,6 +168,23 @@ pub enum Command {
         /// Which.
         disk: DiskSlot,
     },
+    /// Bring nothing more to the origin until this is released: another host takes what is left. Who waits for that, or
+    /// asks for it meanwhile, is refused. Done when nothing is on its way there, what has arrived is durable, and so is
+    /// the dirty log here. An error if the disk is not under write-back, is about to leave it, or its origin does not take
+    /// what it gets; it has to be released then, too.
+    HoldDestage {
+        /// Which.
+        disk: DiskSlot,
+        /// Tells this hold from others.
+        number: u64,
+    },
+    /// Let what was held under this number go to the origin again.
+    ReleaseDestage {
+        /// Which.
+        disk: DiskSlot,
+        /// Of the hold.
+        number: u64,
+    },
     /// Change what writes do from now on. It may take long: the origin has to get what it lacks.
     SetPolicy {
         /// Which.

@@ -105,7 +105,7 @@ impl<'a> Shipping<'a> {
         let mut gathering = Gathering {
             id,
             disk: slot,
-            shipment: shipment_of(log, first),
+            shipment: shipment_of(log, first, attached.epoch),
             records: Vec::new(),
             missing: Vec::new(),
             reads: 0,
@@ -229,8 +229,9 @@ fn told(number: RecordNumber) -> u64 {
     number.distance_from(RecordNumber::FIRST)
 }
 
-fn shipment_of(log: &DirtyLog, first: RecordNumber) -> Shipment {
+fn shipment_of(log: &DirtyLog, first: RecordNumber, period: u64) -> Shipment {
     Shipment {
+        period,
         first: told(first),
         base: told(log.base()),
         end: told(log.end()),

@@ -8,6 +8,8 @@ use units::BlockIndex;
 /// attachment there, and of no other. The bytes of a block are a `B`.
 #[derive(Clone, Debug)]
 pub struct Shipment<B = Payload> {
+    /// The period in which the owner has the disk, as in the owner's record.
+    pub period: u64,
     /// The number of the first record.
     pub first: u64,
     /// Every record before this number is at the origin, durably.
@@ -72,6 +74,7 @@ impl<B> Shipment<B> {
             },
         });
         Shipment {
+            period: self.period,
             first: self.first,
             base: self.base,
             end: self.end,

@@ -4,8 +4,11 @@
 
 mod rig;
 
-use block_io::OriginVerb;
-use cache::{NotLent, OfDirty, OwnerRecord, Tenure, WriteBack, WritePolicy};
+use block_io::{IoError, OriginVerb};
+use cache::{
+    Command, ControlError, ControlOutcome, NotLent, OfDirty, OwnerRecord, Tenure, WriteBack,
+    WritePolicy,
+};
 use rig::{Rig, lazy, page};
 use units::{BLOCK_BYTES, Bytes, Duration, Offset, Prng};
 
@@ -184,6 +187,99 @@ fn verify_before_ship() -> bool {
     owner.records(0).is_err()
 }
 
+/// While it is held nothing of a log goes to the origin, and nothing of it leaves.
+fn held_stands_still() -> bool {
+    let mut owner = Rig::new(lazy());
+    owner.write(1, 1);
+    owner.flush();
+    owner.write(2, 2);
+    let disk = owner.disk;
+    let [first, second] = [1, 2].map(|number| Command::HoldDestage { disk, number });
+    let held = [first, second].map(|hold| owner.command(hold));
+    owner.pass(Duration::from_millis(200));
+    let done = Some(Ok(ControlOutcome::Done));
+    assert!(held.iter().all(|id| owner.outcome(*id) == done));
+    let flushed = owner.told.pop();
+    assert!(matches!(flushed, Some(OriginVerb::Flush)), "{flushed:?}");
+    let destage = owner.command(Command::Destage { disk });
+    owner.command(Command::ReleaseDestage { disk, number: 1 });
+    owner.pass(Duration::from_secs(1));
+    let busy = Some(Err(ControlError::Busy));
+    let stood = written(&owner).iter().all(Option::is_none)
+        && owner.records(0).unwrap().records.len() == 2
+        && owner.outcome(destage) == busy;
+    let policy = WritePolicy::Through;
+    let through = owner.command(Command::SetPolicy { disk, policy });
+    assert!(owner.outcome(through) == busy || !stood);
+    // Who has let go twice has done nothing to the other one.
+    owner.command(Command::ReleaseDestage { disk, number: 1 });
+    owner.command(Command::ReleaseDestage { disk, number: 2 });
+    owner.destage();
+    assert_eq!(owner.durable_block(2), page(2));
+    stood
+}
+
+#[test]
+fn a_destage_is_held_when_what_was_on_its_way_is_durable() {
+    let mut owner = Rig::new(lazy());
+    // They do not lie behind each other.
+    for block in 0..200 {
+        owner.write(2 * block, 1);
+    }
+    owner.hold_writes = true;
+    let disk = owner.disk;
+    let destage = owner.command(Command::Destage { disk });
+    owner.pass(Duration::from_millis(200));
+    let sent = written(&owner).len();
+    let held = owner.command(Command::HoldDestage { disk, number: 1 });
+    owner.pass(Duration::from_millis(200));
+    let busy = Some(Err(ControlError::Busy));
+    assert_eq!(owner.outcome(destage), busy, "it would wait for ever");
+    assert_eq!(owner.outcome(held), None, "writes are on their way");
+    owner.hold_writes = false;
+    owner.free();
+    owner.pass(Duration::from_millis(200));
+    assert_eq!(owner.outcome(held), Some(Ok(ControlOutcome::Done)));
+    let more = written(&owner).split_off(sent);
+    assert!(
+        more.iter().all(Option::is_none),
+        "nothing followed: {more:?}"
+    );
+    assert_eq!(owner.durable_block(0), page(1));
+    // It goes away with its log, as it is told.
+    owner.detach(OfDirty::Keep).unwrap();
+    assert!(owner.record.unwrap().open);
+    owner.attach(WritePolicy::Back, lazy()).unwrap();
+    owner.destage();
+    owner.cache_mut().self_check();
+}
+
+#[test]
+fn a_destage_that_fails_is_not_held() {
+    let mut owner = Rig::new(lazy());
+    owner.write(1, 1);
+    owner.origin_error = Some(IoError::Failed);
+    let disk = owner.disk;
+    let destage = owner.command(Command::Destage { disk });
+    owner.pass(Duration::from_millis(10));
+    let error = Some(Err(ControlError::Origin(IoError::Failed)));
+    assert_eq!(owner.outcome(destage), error);
+    let held = owner.command(Command::HoldDestage { disk, number: 1 });
+    owner.pass(Duration::from_millis(10));
+    assert_eq!(owner.outcome(held), error);
+    owner.command(Command::ReleaseDestage { disk, number: 1 });
+    owner.origin_error = None;
+    owner.destage();
+    assert_eq!(owner.durable_block(1), page(1));
+    let mut through = Rig::through();
+    let held = through.command(Command::HoldDestage {
+        disk: through.disk,
+        number: 1,
+    });
+    let none = Some(Err(ControlError::NoWriteBack));
+    assert_eq!(through.outcome(held), none);
+}
+
 #[test]
 fn what_follows_a_gap_begins_the_log_anew() {
     let (mut owner, mut standby) = two_hosts();
@@ -320,7 +416,7 @@ fn a_log_that_would_be_too_long_is_not_kept() {
     let id = standby.begin_keep(owner.next_epoch(), records);
     assert!(matches!(
         standby.outcome(id),
-        Some(Err(cache::ControlError::LogFull))
+        Some(Err(ControlError::LogFull))
     ));
 }
 
@@ -416,6 +512,7 @@ mod rules {
         leftovers_first: LeftoversFirst;
         shipped_log_alone: ShippedLogAlone;
         verify_before_ship: VerifyBeforeShip;
+        held_stands_still: HeldStandsStill;
     }
 }
 

@@ -134,6 +134,8 @@ guards::guards! {
         DistrustOlderCopy,
         /// A block of a dirty log goes to the origin only if its checksum is right.
         VerifyBeforeDestage,
+        /// While another host takes what is left of a log nothing of it goes to the origin.
+        HeldStandsStill,
         /// A record is shipped to another host only if its checksum is right.
         VerifyBeforeShip,
         /// Records of another host are kept without a gap, and none twice.

@@ -54,6 +54,9 @@ pub(crate) fn name_of(command: &Command) -> Option<&'static str> {
         Command::SetWriteBack { .. } => "write-back",
         Command::Grow { .. } => "grow",
         // No operator says it.
-        Command::Ship { .. } | Command::Stop => return None,
+        Command::HoldDestage { .. }
+        | Command::ReleaseDestage { .. }
+        | Command::Ship { .. }
+        | Command::Stop => return None,
     })
 }

@@ -113,7 +113,8 @@ macro_rules! missed {
 /// `crates/cache/tests/late_writes.rs`; what a flush says of what another has lost, and what a log has written and a flush for somebody
 /// else has lost, by `crates/cache/tests/failed_flush.rs`; what another host reads, by `sites_mutants.rs`;
 /// what is shipped to another host, by `crates/cache/tests/shipping.rs`.
-const TESTED_ELSEWHERE: [Guard; 21] = [
+const TESTED_ELSEWHERE: [Guard; 22] = [
+    Guard::HeldStandsStill,
     Guard::VerifyBeforeShip,
     Guard::RecordsFollow,
     Guard::IntervalsTravel,

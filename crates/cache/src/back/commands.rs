@@ -25,7 +25,9 @@ impl Changes<'_> {
         let returns = self.backs.returns(disk);
         let is_in_use = self.flash.is_in_use();
         match (self.backs.get_mut(disk), policy) {
-            (Some(back), _) if back.is_changing() || (is_in_use && back.is_bypassed()) => {
+            (Some(back), _)
+                if back.is_changing() || back.is_held() || (is_in_use && back.is_bypassed()) =>
+            {
                 return Some(Err(ControlError::Busy));
             }
             (Some(back), WritePolicy::Back) if back.is_leaving() => {
@@ -106,6 +108,9 @@ impl Changes<'_> {
             return Some(Err(ControlError::Locked(reason)));
         }
         let back = self.backs.get_mut(disk)?;
+        if back.is_held() {
+            return Some(Err(ControlError::Busy));
+        }
         back.destage.demand_to(end);
         back.demands.push((end, id));
         self.ports.schedule(disk);

@@ -15,6 +15,7 @@
 mod accept;
 mod arriving;
 mod commands;
+mod held;
 mod late;
 mod merge;
 mod steps;
@@ -41,6 +42,7 @@ use block_io::IoError;
 use block_store::DirtyDisk;
 use destage::{BatchId, Destage, SampledReads};
 use dirty_log::{DirtyLog, RecordNumber};
+use held::Held;
 use std::collections::VecDeque;
 use switch::Change;
 use units::{DiskSlot, Duration, Instant};
@@ -100,6 +102,8 @@ pub(crate) struct Back {
     change: Option<Change>,
     /// Commands that wait until everything before a number is at the origin.
     demands: Vec<(RecordNumber, crate::ControlId)>,
+    /// Who lets nothing go to the origin.
+    held: Held,
     /// The disk is being detached, and what stays on flash stays there.
     parted: bool,
     /// When the guest asked for something last.
@@ -123,6 +127,7 @@ impl Back {
             destage: Destage::new(BatchId::new(number << 32), now),
             change: None,
             demands: Vec::new(),
+            held: Held::default(),
             parted: false,
             asked_at: now,
             credit: 0,

@@ -149,7 +149,10 @@ impl Back {
             flushes: flushes
                 .map(|answer| (answer.request, answer.asked))
                 .collect(),
-            demands: demands.map(|(_, id)| id).collect(),
+            demands: demands
+                .map(|(_, id)| id)
+                .chain(self.held.take_waiting())
+                .collect(),
         }
     }
 
@@ -157,6 +160,7 @@ impl Back {
     pub(super) fn holds_still(&self) -> bool {
         let to = self.change.as_ref().map(|change| change.to);
         self.parted
+            || self.is_held()
             || matches!(
                 to,
                 Some(To::Detached {
@@ -218,6 +222,7 @@ impl<'a> Changes<'a> {
     pub(crate) fn advance(&mut self, disk: DiskSlot) -> Option<Over> {
         let mut back = self.backs.take(disk)?;
         self.end_demands(disk, &mut back);
+        self.end_holds(disk, &mut back);
         self.fall_out(disk, &mut back);
         let mut over = None;
         while let Some(change) = &back.change {
@@ -321,6 +326,9 @@ impl<'a> Changes<'a> {
                     (true, true) => fingerprint.map(|before| !before),
                 };
                 back.fail_demands(self.ports, ControlError::Busy);
+                for id in back.held.take_waiting() {
+                    self.ports.command_ended(id, Some(Err(ControlError::Busy)));
+                }
                 if self.flash.dirty_bytes(disk).is_zero() {
                     for answer in std::mem::take(&mut back.answers) {
                         self.disks.reply(self.ports, disk, answer.request, Ok(()));

@@ -55,6 +55,11 @@ impl<'a> Destager<'a> {
 
     /// True if something has changed that may let more be done.
     fn advance_once(&mut self, disk: DiskSlot, back: &mut Back) -> bool {
+        if back.is_held() {
+            let ended = self.end_batch(disk, back, RecordNumber::FIRST);
+            back.stand_still();
+            return ended;
+        }
         let locked = back.phase == Phase::Locked
             || self
                 .flash

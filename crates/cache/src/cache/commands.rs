@@ -82,6 +82,14 @@ impl<'a> Commands<'a> {
                 let ended = self.state.changes().demand_destage(id, disk);
                 return self.state.ports.command_ended(id, ended);
             }
+            Command::HoldDestage { disk, number } => {
+                let ended = self.changes().hold_destage(id, disk, number);
+                return self.ports.command_ended(id, ended);
+            }
+            Command::ReleaseDestage { disk, number } => {
+                self.changes().release_destage(disk, number);
+                return self.ports.command_ended(id, Some(Ok(())));
+            }
             Command::SetWriteBack { disk, write_back } => {
                 let ended = self.state.changes().set_write_back(disk, write_back);
                 return self.state.ports.command_ended(id, Some(ended));
