@@ -1,7 +1,7 @@
 //! What is asked and told of disks that roam between two hosts.
 
 use super::types::Latency;
-use configuration::{Auto, Name, Strategy, Text};
+use configuration::{Auto, Dirty, Name, Strategy, Text};
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 use utoipa::ToSchema;
@@ -211,6 +211,14 @@ pub struct CacheMove {
     pub came_bytes: u64,
     /// Bytes that were lent to the peer since the start.
     pub lent_bytes: u64,
+    /// What becomes of what the origin lacks.
+    pub dirty: Dirty,
+    /// Bytes of what the origin lacks that went to the peer since the start.
+    pub shipped_bytes: u64,
+    /// Bytes of what the origin lacks that came from the peer since the start.
+    pub kept_bytes: u64,
+    /// Bytes of what the owner has written and the other host does not have yet; none if they do not go there now.
+    pub behind_bytes: Option<u64>,
 }
 
 /// A disk that roams.

@@ -47,7 +47,7 @@ pub use likeness::nearest;
 pub use link::{LinkConfig, PeerConfig};
 pub use load::{ConfigError, load, locate, parse};
 pub use log_filter::{check_log_filter, log_filter};
-pub use migration::{MigrationConfig, Strategy};
+pub use migration::{Dirty, MigrationConfig, Strategy};
 pub use model::{CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, TlsConfig};
 pub use nbd_clients::{ClientName, DiskNbdConfig, ParseClientError};
 pub use origin_place::{OriginPlace, identity};

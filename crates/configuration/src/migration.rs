@@ -61,6 +61,29 @@ impl fmt::Display for Strategy {
     }
 }
 
+/// What becomes of what a disk's origin lacks when the disk goes to another host.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dirty {
+    /// It is brought to the origin, while the VM waits for the last of it.
+    #[default]
+    Drain,
+    /// It goes along, to the flash of the other host. What cannot go is brought to the origin.
+    Ship,
+}
+
+impl Dirty {
+    /// Its word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Drain => "drain",
+            Self::Ship => "ship",
+        }
+    }
+}
+
 /// `[disk.migration]`: how a disk that roams comes to this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -70,6 +93,9 @@ pub struct MigrationConfig {
     /// How many bytes of it come in a second, or `"auto"`.
     #[schema(value_type = Option<String>, example = "100MiB")]
     pub rate: Text<Auto<Bytes>>,
+    /// What becomes of what the origin lacks, under write-back. `ship` has to be said at both hosts, with a strategy that
+    /// copies blocks ahead of the disk.
+    pub dirty: Dirty,
 }
 
 impl Default for MigrationConfig {
@@ -77,6 +103,7 @@ impl Default for MigrationConfig {
         Self {
             strategy: Strategy::default(),
             rate: Text(Auto::Auto),
+            dirty: Dirty::default(),
         }
     }
 }

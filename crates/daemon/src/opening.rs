@@ -7,7 +7,7 @@ use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry};
 use super::remembered::Remembered;
 use super::settings;
-use super::shards::Shards;
+use super::shards::{Pulse, Shards};
 use api::problem::ProblemKind;
 use api::types::Problem;
 use at_rest::DataKey;
@@ -68,6 +68,13 @@ fn refuse_others_origin(
         None => Ok(()),
     }
 }
+
+/// The record of a disk that no cache has had.
+const NOBODY: OwnerRecord = OwnerRecord {
+    epoch: 0,
+    cache: 0,
+    open: false,
+};
 
 /// A disk that roams is taken.
 #[derive(Clone)]
@@ -135,13 +142,14 @@ impl Opener {
 
     /// Lets the cache of a disk that roams, of this size, go ahead of it while another host has it.
     ///
-    /// Its reads go to that host, or to the origin beside it.
+    /// Its reads go to that host, or to the origin beside it. The cache, if there is room in it for what the origin
+    /// lacks.
     pub(super) async fn stand_by(
         &self,
         entry: &Entry,
         size: Bytes,
         reads: Place,
-    ) -> Result<(), Problem> {
+    ) -> Result<Option<u128>, Problem> {
         let key = self.key_of(entry).await?;
         let folders = self.remembered.dir().folders();
         let origin = settings::origin(&entry.config.origin);
@@ -151,24 +159,29 @@ impl Opener {
         };
         // Nothing is written there while the disk is another host's.
         let owner = OwnerFile::new(entry.id, &origin, &folders, &entry.cache.to_string());
+        let looking = owner.clone();
+        let looking = tokio::task::spawn_blocking(move || looking.load());
+        let found = looking.await.map_err(|error| failed(chain(&error)))?;
+        let found = found.map_err(|error| problem(&entry.config.name, &error.into()))?;
+        let room = self.room_for_dirty(entry, &entry.config).ok();
         let spec = DiskSpec {
             policy: WritePolicy::Through.into(),
             size: Some(size),
-            // What is cached from when the disk was here last does not count.
-            owned_by: Some(OwnerRecord {
-                epoch: 0,
-                cache: 0,
-                open: false,
-            }),
+            // What is cached from when the disk was here last does not count, unless this cache should have what the
+            // origin lacks.
+            owned_by: Some(found.map_or(NOBODY, |owner| owner.record)),
             tenure: Tenure::Standby,
-            ..settings::disk(&entry.config, owner, None, key, Bytes::ZERO)
+            ..settings::disk(&entry.config, owner, None, key, room.unwrap_or(Bytes::ZERO))
         };
         let shard = self.shards.of(entry)?;
         let standing = shard.ask(|handle, reply| handle.stand(spec, beside, reply));
         standing
             .await
-            .map(drop)
-            .map_err(|error| refused(&entry.config.name, &error, None))
+            .map_err(|error| refused(&entry.config.name, &error, None))?;
+        let Pulse::Status(status) = shard.pulse().await else {
+            return Ok(None);
+        };
+        Ok(room.map(|_| status.cache.uuid))
     }
 
     /// The data key of a disk; none if it is not encrypted. Waits for whatever gives the key.

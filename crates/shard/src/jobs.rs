@@ -69,6 +69,8 @@ pub(crate) enum Job {
         disk: DiskSlot,
         reply: Reply<()>,
     },
+    /// A command whose disk may leave before it has ended.
+    Told(Reply<()>),
     Stop,
 }
 
@@ -97,7 +99,7 @@ impl Jobs {
             | Job::Detach(disk)
             | Job::Grow { disk, .. }
             | Job::Word { disk, .. } => *disk == slot,
-            Job::Attach { .. } | Job::Stop => false,
+            Job::Attach { .. } | Job::Told(_) | Job::Stop => false,
         })
     }
 

@@ -228,6 +228,28 @@ impl OwnerFile {
         next: Holder,
         may_follow: impl FnOnce(Option<&Holder>) -> bool,
     ) -> Result<bool, OwnerError> {
+        self.hand(next, None, may_follow)
+    }
+
+    /// The same, with the record of the cache at `next` that has what the origin lacks.
+    ///
+    /// # Errors
+    /// As [`OwnerFile::hand_to`].
+    pub fn hand_with(
+        &mut self,
+        next: Holder,
+        kept: OwnerRecord,
+        may_follow: impl FnOnce(Option<&Holder>) -> bool,
+    ) -> Result<bool, OwnerError> {
+        self.hand(next, Some(kept), may_follow)
+    }
+
+    fn hand(
+        &mut self,
+        next: Holder,
+        kept: Option<OwnerRecord>,
+        may_follow: impl FnOnce(Option<&Holder>) -> bool,
+    ) -> Result<bool, OwnerError> {
         let found = self.load()?;
         let before = found.as_ref().and_then(|owner| owner.holder.as_ref());
         if before != Some(&next) {
@@ -241,7 +263,17 @@ impl OwnerFile {
                 open: false,
             });
             let cache_name = found.as_ref().map_or("", |owner| &owner.cache_name);
-            let text = text::encode(self.disk, record, cache_name, self.identity, Some(&next));
+            let text = match kept {
+                // What the peer calls its cache it says when it has it.
+                Some(kept) => text::encode_of(
+                    self.disk,
+                    kept,
+                    (&next.host, &next.host),
+                    self.identity,
+                    Some(&next),
+                ),
+                None => text::encode(self.disk, record, cache_name, self.identity, Some(&next)),
+            };
             // Beside the origin or nowhere: the other host has to see it.
             self.replace(self.path(), &text)?;
         }

@@ -9,13 +9,13 @@ use crate::clients::Clients;
 use crate::control::{Ahead, Attached, Borrow, Roaming};
 use crate::disks::Disks;
 use crate::error::{Reply, ShardError};
-use crate::jobs::Jobs;
+use crate::jobs::{Job, Jobs};
 use crate::limits::LATE_TIME_MAX;
 use crate::own_requests::OwnRequests;
 use crate::spec::DiskSpec;
 use crate::standbys::Standbys;
 use block_io::{BufPool, Payload};
-use cache::{Cache, OfDirty};
+use cache::{Cache, Command, OfDirty, Shipment};
 use frontend::Incoming;
 use origin::Opened;
 use units::{DiskId, DiskSlot, Instant};
@@ -97,7 +97,11 @@ impl<'a> RoamingWords<'a> {
                 reply(held);
                 Vec::new()
             }
-            Roaming::Give(reply) => self.give(disk, reply),
+            Roaming::Give { dirty, reply } => self.give(disk, dirty, reply),
+            Roaming::HoldDestage { number, reply } => {
+                self.hold_destage(disk, number, reply);
+                Vec::new()
+            }
             Roaming::Serve => standbys.release(disk),
             Roaming::Fail => standbys.fail(disk, clients),
             Roaming::EndOld => standbys.end_old(disk, clients),
@@ -161,7 +165,7 @@ impl<'a> RoamingWords<'a> {
         Next::Poll(slot)
     }
 
-    fn give(&mut self, disk: DiskId, reply: Reply<()>) -> Vec<(usize, Incoming)> {
+    fn give(&mut self, disk: DiskId, dirty: OfDirty, reply: Reply<()>) -> Vec<(usize, Incoming)> {
         let Some(slot) = self.disks.slot_of(disk) else {
             // It went with an earlier word.
             reply(Ok(()));
@@ -177,11 +181,46 @@ impl<'a> RoamingWords<'a> {
         let known = self.disks.get_mut(slot);
         let known = known.expect("a slot that is known has a disk");
         known.disconnected_all();
-        if known.drain(reply, OfDirty::Flush, late_until) {
+        if known.drain(reply, dirty, late_until) {
             self.disks.wait_for(slot);
             self.cache.cut_prefetches(slot, self.now);
         }
         waiting
+    }
+
+    /// Holds what goes to a disk's origin, or, without a reply, lets it go on.
+    fn hold_destage(&mut self, disk: DiskId, number: u64, reply: Option<Reply<()>>) {
+        match (self.disks.serving(disk), reply) {
+            (Ok(disk), Some(reply)) => {
+                self.command(Job::Told(reply), Command::HoldDestage { disk, number });
+            }
+            (Ok(disk), None) => {
+                let reply = Box::new(|_| {});
+                self.command(Job::Told(reply), Command::ReleaseDestage { disk, number });
+            }
+            (Err(error), Some(reply)) => reply(Err(error)),
+            (Err(_), None) => {}
+        }
+    }
+
+    /// Keeps records of the host that has a disk.
+    fn keep(&mut self, disk: DiskId, epoch: u64, shipment: Shipment<Vec<u8>>, reply: Reply<()>) {
+        let Some(disk) = self.disks.others(disk) else {
+            return reply(Err(ShardError::NoSuchDisk));
+        };
+        let pool = self.pool;
+        let shipment = shipment.map(|bytes| Payload::from_iter([pool.copy_of(&bytes)]));
+        let ship = Command::Ship {
+            disk,
+            epoch,
+            shipment,
+        };
+        self.command(Job::Told(reply), ship);
+    }
+
+    fn command(&mut self, job: Job, command: Command) {
+        let id = self.jobs.ask(job);
+        self.cache.control(id, command, self.now);
     }
 
     /// What is said about a cache that goes ahead of its disk.
@@ -225,6 +264,11 @@ impl<'a> RoamingWords<'a> {
                 return Next::StandDown(slot, reply);
             }
             Ahead::Stale { run, reply } => self.own_requests().stale(disk, run, reply),
+            Ahead::Keep {
+                period,
+                shipment,
+                reply,
+            } => self.keep(disk, period, *shipment, reply),
         }
         Next::Nothing
     }

@@ -5,7 +5,7 @@ use crate::roaming::{
     CacheMove, HandOver, HandOverCount, HandOverOutcome, HeldTime, MovePhase, PeerSession,
     RoamingDisk, RoamingDisks, RoamingRole,
 };
-use configuration::{Auto, Strategy, Text};
+use configuration::{Auto, Dirty, Strategy, Text};
 
 /// A host with a disk that roams, and one that stands by while the link is down.
 pub fn roaming() -> RoamingDisks {
@@ -60,6 +60,10 @@ pub fn roaming_disk() -> RoamingDisk {
             rate: Text(Auto::Auto),
             came_bytes: 3 << 30,
             lent_bytes: 0,
+            dirty: Dirty::Ship,
+            shipped_bytes: 16 << 20,
+            kept_bytes: 0,
+            behind_bytes: Some(256 << 10),
         }),
         last_hand_over: Some(HandOver {
             outcome: HandOverOutcome::Taken,

@@ -1,11 +1,12 @@
 //! What is wrong with `[link]` and `[[peer]]`.
 
 use crate::fault::{Fault, absolute};
-use crate::migration::{MigrationConfig, Strategy};
+use crate::migration::{Dirty, MigrationConfig, Strategy};
 use crate::model::{Config, DiskConfig};
 use crate::origins::OriginConfig;
 use crate::text::{Auto, Switch};
 use std::collections::BTreeMap;
+use strategies::{Ahead, Place};
 use units::Bytes;
 
 /// Bytes of the longest DNS name.
@@ -60,6 +61,11 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
             let message = "must be more than 0, or \"auto\"";
             faults.push(Fault::new(format!("disk[{at}].migration.rate"), message));
         }
+        if disk.migration.dirty == Dirty::Ship && !copies_ahead(disk.migration.strategy) {
+            let message = "\"ship\" goes with a cache that is copied from the other host ahead of its disk: \
+                choose strategy = \"live\", or \"drain\" here";
+            faults.push(Fault::new(format!("disk[{at}].migration.dirty"), message));
+        }
         if let Some(message) = cannot_roam(config, disk) {
             faults.push(Fault::new(format!("disk[{at}].roams"), message));
         }
@@ -80,6 +86,11 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
             faults.push(Fault::new(key("address"), message));
         }
     }
+}
+
+/// Whether blocks come from the other host's cache while it has the disk.
+fn copies_ahead(strategy: Strategy) -> bool {
+    strategy.row().ahead == Ahead::Copies(Place::Lender)
 }
 
 /// Why a disk cannot roam, if it cannot.
@@ -206,6 +217,16 @@ mod tests {
             let sound = [CACHE, LINK, PEER, DISK, ID, &moves, FILE].concat();
             assert_eq!(faults_of(&sound), [""; 0]);
         }
+        let ships = |strategy: &str| {
+            let moves = format!("migration = {{ dirty = 'ship', strategy = '{strategy}' }}\n");
+            faults_of(&[CACHE, LINK, PEER, DISK, ID, &moves, FILE].concat())
+        };
+        assert_eq!(ships("live"), [""; 0]);
+        let faults = ships("on-demand");
+        let is_told = |fault: &String| {
+            fault.starts_with("disk[0].migration.dirty: ") && fault.contains("choose strategy")
+        };
+        assert!(faults.iter().any(is_told), "{faults:?}");
         let moves = "migration = { strategy = 'none' }\n";
         let stays = [CACHE, "[[disk]]\nname = \"d\"\n", moves, FILE].concat();
         let faults = faults_of(&stays);

@@ -77,6 +77,51 @@ pub(super) const FAMILIES: &[Family] = &[
         }),
     },
     Family {
+        name: "roaming_shipped",
+        unit: Some("bytes"),
+        help: "What the origin of the disk lacked and went to the peer, or came from there, ahead of a hand-over (direction: out, in)",
+        labels: &["disk", "vm", "cache", "direction"],
+        read: Read::Counter(|snapshot, out| {
+            for disk in &snapshot.roaming.disks {
+                let Some(moves) = &disk.cache_move else {
+                    continue;
+                };
+                for (direction, bytes) in [("out", moves.shipped_bytes), ("in", moves.kept_bytes)] {
+                    out.push(Series {
+                        labels: vec![
+                            ("disk", disk.name.as_str()),
+                            ("vm", disk.vm.as_str()),
+                            ("cache", disk.cache.as_str()),
+                            ("direction", direction),
+                        ],
+                        value: Number::Whole(bytes),
+                    });
+                }
+            }
+        }),
+    },
+    Family {
+        name: "roaming_behind",
+        unit: Some("bytes"),
+        help: "What the owner of the disk has written and the host that stands by for it does not have yet; not there while nothing is shipped",
+        labels: &["disk", "vm", "cache"],
+        read: Read::Gauge(|snapshot, out| {
+            for disk in &snapshot.roaming.disks {
+                let moves = disk.cache_move.as_ref();
+                if let Some(behind) = moves.and_then(|moves| moves.behind_bytes) {
+                    out.push(Series {
+                        labels: vec![
+                            ("disk", disk.name.as_str()),
+                            ("vm", disk.vm.as_str()),
+                            ("cache", disk.cache.as_str()),
+                        ],
+                        value: Number::Whole(behind),
+                    });
+                }
+            }
+        }),
+    },
+    Family {
         name: "hand_over_held",
         unit: Some("seconds"),
         help: "Time for which hand-overs held requests of this host's VMs, by how they ended as hand_overs: at the host that takes a disk from the first request that waited, at the one that gives it from the claim on",

@@ -1,11 +1,14 @@
 //! What is cached here of a disk that was given away, or is about to be, read for the other host.
 
+use super::shipping::{Question, Shipping};
 use super::steps::Steps;
 use crate::peering::Peering;
 use block_io::PAGE_BYTES;
-use cache::{Borrowed, LoanRequest};
-use flash_format::SegmentIndex;
-use link_protocol::{DATA_MAX, Frame, Message, NotServed, encode_runs};
+use cache::{Borrowed, LoanRequest, Shipped, ShippedWhat};
+use flash_format::{Erasure, ErasureKind, SegmentIndex};
+use link_protocol::{
+    DATA_MAX, Erased, Frame, Message, NotServed, Record, RecordWhat, encode_records, encode_runs,
+};
 use shard::{Reply, ShardHandle, Watched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +26,8 @@ pub(super) struct Lending {
     lent: Arc<AtomicU64>,
     /// Its segments, the newest first, as they were when the new owner began to ask.
     segments: Arc<Mutex<Vec<SegmentIndex>>>,
+    /// What its origin lacks is shipped, to this copy of the other host.
+    ships: Option<(u64, Arc<Shipping>)>,
 }
 
 impl Lending {
@@ -33,7 +38,14 @@ impl Lending {
             shard: steps.handle.clone(),
             lent: steps.plan.counts_lent(),
             segments: Arc::default(),
+            ships: None,
         }
+    }
+
+    /// The same, and what the origin lacks is shipped to this copy of the other host.
+    pub(super) fn ships(self, copy: u64, shipping: Arc<Shipping>) -> Self {
+        let ships = Some((copy, shipping));
+        Self { ships, ..self }
     }
 
     /// Answers what the host that has a disk now asks, if it is lent.
@@ -83,6 +95,20 @@ impl Lending {
                 ..
             } if epoch == self.epoch => self.blocks(first, count).await,
             Message::AskStale { epoch, .. } if epoch == self.epoch => self.stale().await,
+            Message::AskRecords {
+                epoch,
+                from,
+                settled,
+                cache,
+                ..
+            } if epoch == self.epoch => {
+                let question = Question {
+                    from,
+                    settled,
+                    cache,
+                };
+                self.records(question).await
+            }
             _ => None,
         };
         let (message, data) = answer.unwrap_or_else(not_served);
@@ -140,6 +166,26 @@ impl Lending {
         Some((Message::Stale, encode_runs(&runs)))
     }
 
+    async fn records(&self, question: Question) -> Option<(Message, Vec<u8>)> {
+        let (copy, shipping) = self.ships.as_ref()?;
+        // Before it is looked up: what is found then is what is left.
+        let settling = shipping.settling();
+        let (disk, from) = (self.disk, question.from);
+        let Borrowed::Records(shipment) = self.lend(LoanRequest::Records { disk, from }).await?
+        else {
+            return None;
+        };
+        shipping.answered(*copy, settling, question, &shipment);
+        let message = Message::Records {
+            period: shipment.period,
+            first: shipment.first,
+            base: shipment.base,
+            end: shipment.end,
+        };
+        let records: Vec<_> = shipment.records.into_iter().map(to_wire).collect();
+        Some((message, encode_records(&records)?))
+    }
+
     async fn lend(&self, request: LoanRequest) -> Option<Borrowed<Vec<u8>>> {
         ask(|reply| self.shard.lend(self.disk, request, reply)).await
     }
@@ -152,6 +198,58 @@ async fn ask<T: Send + 'static>(send: impl FnOnce(Reply<T>)) -> Option<T> {
         let _ = sender.send(result);
     }));
     answer.await.ok()?.ok()
+}
+
+/// A record as the link has it.
+fn to_wire(record: Shipped<Vec<u8>>) -> Record {
+    let begins_interval = record.begins_interval;
+    let what = match record.what {
+        ShippedWhat::Block { block, bytes } => RecordWhat::Block {
+            block: block.get(),
+            bytes,
+        },
+        ShippedWhat::Erased(Erasure {
+            first,
+            blocks,
+            kind,
+        }) => RecordWhat::Erased {
+            first: first.get(),
+            count: blocks,
+            how: match kind {
+                ErasureKind::Discard => Erased::Discarded,
+                ErasureKind::Zeroes { may_unmap: false } => Erased::Zeroes,
+                ErasureKind::Zeroes { may_unmap: true } => Erased::Unmapped,
+            },
+        },
+    };
+    Record {
+        begins_interval,
+        what,
+    }
+}
+
+/// A record as the cache has it.
+pub(super) fn from_wire(record: Record) -> Shipped<Vec<u8>> {
+    let begins_interval = record.begins_interval;
+    let what = match record.what {
+        RecordWhat::Block { block, bytes } => ShippedWhat::Block {
+            block: BlockIndex::new(block),
+            bytes,
+        },
+        RecordWhat::Erased { first, count, how } => ShippedWhat::Erased(Erasure {
+            first: BlockIndex::new(first),
+            blocks: count,
+            kind: match how {
+                Erased::Discarded => ErasureKind::Discard,
+                Erased::Zeroes => ErasureKind::Zeroes { may_unmap: false },
+                Erased::Unmapped => ErasureKind::Zeroes { may_unmap: true },
+            },
+        }),
+    };
+    Shipped {
+        begins_interval,
+        what,
+    }
 }
 
 fn not_served() -> (Message, Vec<u8>) {

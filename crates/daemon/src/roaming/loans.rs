@@ -53,12 +53,13 @@ impl Loans {
     }
 
     /// A step of a hand-over begins.
-    pub(super) fn begins(&mut self, step: &Action) {
+    pub(super) fn begins(&mut self, step: &Action, steps: &Steps) {
         match step {
             Action::Close => self.borrowing = None,
             Action::Record { epoch } => self.given = Some(*epoch),
             Action::Take { epoch } => {
                 (self.lending, self.watched) = (None, None);
+                steps.shipping.begins();
                 self.taking = Some(*epoch);
             }
             _ => {}
@@ -95,9 +96,10 @@ impl Loans {
     }
 
     /// A session with the other host has begun, or has ended.
-    pub(super) fn linked(&mut self, is_linked: bool) {
+    pub(super) fn linked(&mut self, is_linked: bool, steps: &Steps) {
         // What was copied in a session counts only in that one.
         self.stand_down();
+        steps.shipping.begins();
         if let Some(watched) = self.watched.take() {
             watched.unwatch();
         }
@@ -237,7 +239,12 @@ impl Loans {
 
     /// The other host begins to copy the cache of a disk that is served here in this epoch.
     pub(super) fn watch(&mut self, epoch: u64, what: Watched, number: u64, steps: &Steps) {
-        let lending = Lending::new(epoch, steps);
+        let mut lending = Lending::new(epoch, steps);
+        let copy = steps.shipping.begins();
+        // Who copies from the origin does not know what it lacks.
+        if what == Watched::Guests && steps.ships() {
+            lending = lending.ships(copy, Arc::clone(&steps.shipping));
+        }
         self.watched = Some(lending.clone());
         lending.watch(what, steps.peering.clone(), number);
     }

@@ -1,10 +1,12 @@
 //! Which host has a disk: the owner's record beside its origin, and the decision in this host's folder.
 
+use super::shipping::Kept;
 use crate::control::Control;
 use crate::peering::Peering;
 use crate::registry::Entry;
 use crate::settings;
 use api::problem::{Problem, ProblemKind};
+use cache::OwnerRecord;
 use durable_file::Readers;
 use handoff::{Decision, Found, Holder, Record};
 use origin::{Opened, OriginSpec};
@@ -64,27 +66,29 @@ impl Register {
                 Record { owner, epoch }
             }
         };
-        let decision = self.decision()?;
+        let decision = self.decision()?.map(|(decision, _)| decision);
         let record = Some(record);
         Ok((size, Found { record, decision }))
     }
 
-    fn decision(&self) -> Result<Option<Decision>, String> {
+    /// The last decision, and who had what the origin lacked then, if anybody.
+    fn decision(&self) -> Result<Option<(Decision, Option<Kept>)>, String> {
         let path = self.decision.display();
         match std::fs::read_to_string(&self.decision) {
             Ok(text) => {
-                let epoch = text.trim().parse();
-                let epoch = epoch.map_err(|_| format!("{path} does not hold a number"))?;
-                Ok(Some(Decision { epoch }))
+                let decided = decided(&text);
+                decided
+                    .map(Some)
+                    .ok_or_else(|| format!("{path} does not hold a number"))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(format!("{path}: {error}")),
         }
     }
 
-    /// Notes durably that the disk goes to the peer.
-    pub(super) fn decide(&self, Decision { epoch }: Decision) -> std::io::Result<()> {
-        let text = format!("{epoch}\n");
+    /// Notes durably that the disk goes to the peer, and who has what the origin lacks.
+    pub(super) fn decide(&self, decision: Decision, kept: Option<Kept>) -> std::io::Result<()> {
+        let text = words(decision, kept);
         durable_file::replace(&self.decision, Readers::Owner, text.as_bytes())
     }
 
@@ -106,8 +110,23 @@ impl Register {
         let is_next = |before: Option<&shard::Holder>| {
             before.is_some_and(|before| before.host == self.here && before.epoch + 1 == epoch)
         };
+        let kept = self.decision()?.and_then(|(decision, kept)| {
+            let is_this = decision.epoch + 1 == epoch;
+            kept.filter(|_| is_this)
+        });
         // If the record has gone on from there, the peer knows more than this host does.
-        let _ = file.hand_to(next, is_next).map_err(|error| chain(&error))?;
+        let handed = match kept {
+            None => file.hand_to(next, is_next),
+            Some(Kept { cache, period }) => {
+                let record = OwnerRecord {
+                    epoch: period,
+                    cache,
+                    open: true,
+                };
+                file.hand_with(next, record, is_next)
+            }
+        };
+        let _ = handed.map_err(|error| chain(&error))?;
         Ok(Some(opened))
     }
 
@@ -161,6 +180,49 @@ impl Register {
                 "the owner's record has changed meanwhile".to_owned(),
             )),
             Err(error) => Err(failed(&error)),
+        }
+    }
+}
+
+/// A decision as its file has it: the epoch, and the cache that has what the origin lacks with its period.
+fn words(Decision { epoch }: Decision, kept: Option<Kept>) -> String {
+    match kept {
+        None => format!("{epoch}\n"),
+        Some(Kept { cache, period }) => format!("{epoch} {cache:032x} {period}\n"),
+    }
+}
+
+fn decided(text: &str) -> Option<(Decision, Option<Kept>)> {
+    let mut words = text.split_whitespace();
+    let epoch = words.next()?.parse().ok()?;
+    let kept = match words.next() {
+        None => None,
+        Some(cache) => Some(Kept {
+            cache: u128::from_str_radix(cache, 16).ok()?,
+            period: words.next()?.parse().ok()?,
+        }),
+    };
+    let is_all = words.next().is_none();
+    is_all.then_some((Decision { epoch }, kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_is_read_as_it_was_noted() {
+        let decision = Decision { epoch: 7 };
+        let kept = Kept {
+            cache: 0x0123_4567_89ab_cdef,
+            period: 12,
+        };
+        for kept in [None, Some(kept)] {
+            assert_eq!(decided(&words(decision, kept)), Some((decision, kept)));
+        }
+        assert_eq!(decided("7"), Some((decision, None)));
+        for other in ["", "x", "7 xyz 1", "7 1f", "7 1f x", "7 1f 1 1"] {
+            assert_eq!(decided(other), None, "{other:?}");
         }
     }
 }

@@ -15,10 +15,12 @@
 
 use super::Happens;
 use super::held_copy::HeldCopy;
+use super::keeping::Keeping;
 use super::pulling::Pull;
 use super::steps::Steps;
 use borrowing::Run;
 use link_protocol::{Frame, Message, decode_runs};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use strategies::{Place, WaitsFor};
@@ -92,7 +94,11 @@ impl Preparation {
 }
 
 /// A disk that is attached as the other host's.
-pub(super) struct Attachment<'a>(&'a Steps);
+pub(super) struct Attachment<'a> {
+    steps: &'a Steps,
+    /// The cache, if there is room to keep what the origin lacks.
+    keeps: Option<u128>,
+}
 
 impl<'a> Attachment<'a> {
     /// Attaches it; its reads go there.
@@ -101,7 +107,8 @@ impl<'a> Attachment<'a> {
         detach(steps).await;
         let opener = steps.control.opener();
         let standing = opener.stand_by(&steps.entry, steps.size, reads).await;
-        standing.map(|()| Self(steps)).map_err(|problem| {
+        let attached = standing.map(|keeps| Self { steps, keeps });
+        attached.map_err(|problem| {
             let disk = &steps.entry.config.name;
             let reason = api::types::Problem::in_a_line(&problem);
             tracing::warn!(%disk, reason, "the disk's cache cannot be copied ahead");
@@ -111,7 +118,12 @@ impl<'a> Attachment<'a> {
 
     /// Detaches it.
     pub(super) async fn end(self) {
-        detach(self.0).await;
+        detach(self.steps).await;
+    }
+
+    /// The cache in which what the origin lacks is kept, if it is.
+    fn keeps(&self) -> Option<u128> {
+        self.keeps.filter(|_| self.steps.ships())
     }
 }
 
@@ -160,7 +172,11 @@ impl Copy {
         let attachment = Attachment::begin(&self.steps, self.from).await?;
         // The loans of its reads are asked with the owner's epoch.
         let _ = self.tell.send(Happens::Stands { epoch });
-        let finish = self.copy_rounds(epoch, finishing).await?;
+        let keeping = self.keep(epoch, attachment.keeps());
+        let finish = tokio::select! {
+            finish = self.copy_rounds(epoch, finishing) => finish?,
+            never = keeping => match never {},
+        };
         let Some(finish) = finish else {
             attachment.end().await;
             return Ok(());
@@ -202,6 +218,16 @@ impl Copy {
                 self.take_in_stale(epoch).await?;
             }
         }
+    }
+
+    /// Keeps what the origin lacks in this cache; it does not end.
+    async fn keep(&self, epoch: u64, cache: Option<u128>) -> Infallible {
+        let cache = cache.filter(|_| self.from == Place::Lender);
+        let Some(cache) = cache else {
+            return std::future::pending().await;
+        };
+        let (steps, tell) = (Arc::clone(&self.steps), self.tell.clone());
+        Keeping::new(steps, tell, (epoch, cache)).run().await
     }
 
     fn pull(&self) -> Pull {
@@ -287,10 +313,18 @@ impl Copy {
 
     /// Asks the owner. No answer comes if the session is lost.
     async fn ask(&self, question: Message) -> Result<Frame, Ended> {
-        let (answer, answered) = oneshot::channel();
-        let asked = self.tell.send(Happens::Asks { question, answer });
-        asked.map_err(|_| Ended)?;
-        let answered = tokio::time::timeout(ANSWER_TIME_MAX, answered).await;
-        answered.map_err(|_| Ended)?.map_err(|_| Ended)
+        ask(&self.tell, question).await
     }
+}
+
+/// Asks the owner. No answer comes if the session is lost.
+pub(super) async fn ask(
+    tell: &UnboundedSender<Happens>,
+    question: Message,
+) -> Result<Frame, Ended> {
+    let (answer, answered) = oneshot::channel();
+    let asked = tell.send(Happens::Asks { question, answer });
+    asked.map_err(|_| Ended)?;
+    let answered = tokio::time::timeout(ANSWER_TIME_MAX, answered).await;
+    answered.map_err(|_| Ended)?.map_err(|_| Ended)
 }

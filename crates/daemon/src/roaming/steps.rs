@@ -3,21 +3,22 @@
 use super::Error;
 use super::plan::Plan;
 use super::register::Register;
+use super::shipping::{Kept, Shipping};
 use super::standing::Preparation;
 use crate::control::Control;
 use crate::peering::Peering;
 use crate::registry::{Entry, Phase};
 use api::types::Problem;
 use block_io::OriginGeometry;
-use cache::Tenure;
-use configuration::WritePolicy;
+use cache::{OfDirty, Tenure};
+use configuration::{Dirty, WritePolicy};
 use handoff::{Action, Event, TakeError};
 use origin::Opened;
 use shard::{Reply, ShardHandle};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use units::Bytes;
 
 /// After how long what failed or was refused is tried again.
@@ -40,6 +41,12 @@ pub(super) struct Steps {
     failure: Mutex<Option<String>>,
     /// With which epoch the disk comes of which the cache was copied ahead.
     copied: AtomicU64,
+    /// What of the disk's dirty data goes to the other host, or comes from there.
+    pub(super) shipping: Arc<Shipping>,
+    /// Whether a VM here waits for the disk.
+    pub(super) claims: watch::Sender<bool>,
+    /// Who has what the origin lacks, when the disk is settled and not drained.
+    kept: Mutex<Option<Kept>>,
 }
 
 impl Steps {
@@ -63,15 +70,39 @@ impl Steps {
             locked: Mutex::new(None),
             failure: Mutex::new(None),
             copied: AtomicU64::new(0),
+            shipping: Arc::default(),
+            claims: watch::Sender::new(false),
+            kept: Mutex::new(None),
         }
     }
 
-    /// Lets the clients' requests wait, and brings what is dirty to the origin.
+    /// Lets the clients' requests wait, and brings what is dirty to the other host, or to the origin.
     pub(super) async fn settle(self: Arc<Self>, is_return: bool) -> Event {
         let id = self.entry.id;
-        let held = self.ask(|shard, reply| shard.hold(id, is_return, reply));
-        let ok = held.await && self.destage().await;
-        Event::Settled(ok)
+        self.set_kept(None);
+        if !self
+            .ask(|shard, reply| shard.hold(id, is_return, reply))
+            .await
+        {
+            return Event::Settled(false);
+        }
+        let kept = self.ship_rest().await;
+        self.set_kept(kept);
+        Event::Settled(kept.is_some() || self.destage().await)
+    }
+
+    fn set_kept(&self, kept: Option<Kept>) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+
+    /// Who has what the origin lacks, if the disk was settled so.
+    fn kept(&self) -> Option<Kept> {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether what the origin lacks goes along with the disk, as far as this host is asked.
+    pub(super) fn ships(&self) -> bool {
+        self.entry.config.migration.dirty == Dirty::Ship && self.is_written_back()
     }
 
     /// Whether the origin may lack what was written.
@@ -102,8 +133,8 @@ impl Steps {
         match action {
             Action::Close => self.close().await,
             Action::Decide(decision) => {
-                let register = self.register.clone();
-                let outcome = blocking(move || register.decide(decision)).await;
+                let (register, kept) = (self.register.clone(), self.kept());
+                let outcome = blocking(move || register.decide(decision, kept)).await;
                 Event::Decided(self.has_gone_well(outcome, "the decision cannot be noted"))
             }
             Action::Record { epoch } => self.record(epoch).await,
@@ -129,7 +160,12 @@ impl Steps {
 
     async fn close(&self) -> Event {
         let id = self.entry.id;
-        while !self.ask(|shard, reply| shard.give(id, reply)).await {
+        // What another host has it destages.
+        let dirty = match self.kept() {
+            Some(_) => OfDirty::Keep,
+            None => OfDirty::Flush,
+        };
+        while !self.ask(|shard, reply| shard.give(id, dirty, reply)).await {
             tokio::time::sleep(RETRY_PAUSE).await;
         }
         self.control.registry().give_origin_back(&self.entry);

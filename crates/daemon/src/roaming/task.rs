@@ -142,6 +142,10 @@ impl Roamer {
     /// Lets operators see how things are.
     fn note(&self) {
         let role = self.ownership.role();
+        let is_claiming = role == Role::Claiming;
+        self.steps
+            .claims
+            .send_if_modified(|claims| std::mem::replace(claims, is_claiming) != is_claiming);
         let problem = match role {
             Role::Taking | Role::Granting | Role::Giving => self.steps.failure(),
             Role::Claiming => self.refusal.map(|why| refusal(why).to_owned()),
@@ -190,13 +194,13 @@ impl Roamer {
                 self.tell_of_client().await;
                 self.reads.lost();
                 self.ask_for_bytes().await;
-                self.loans.linked(true);
+                self.loans.linked(true, &self.steps);
                 self.take(Event::Linked).await;
             }
             Happens::Lost => {
                 self.session.changes(false);
                 self.reads.lost();
-                self.loans.linked(false);
+                self.loans.linked(false, &self.steps);
                 self.take(Event::LinkLost).await;
             }
             Happens::Said(frame) => self.said(frame).await,
@@ -299,7 +303,8 @@ impl Roamer {
             Said::AskWatchOrigin { .. } => self.watch(Watched::Origin, number).await,
             Said::AskContents { epoch, .. }
             | Said::AskBlocks { epoch, .. }
-            | Said::AskStale { epoch, .. } => {
+            | Said::AskStale { epoch, .. }
+            | Said::AskRecords { epoch, .. } => {
                 let peering = self.steps.peering.clone();
                 self.loans.lend(peering, number, epoch, frame.message);
             }
@@ -460,7 +465,7 @@ impl Roamer {
                     self.under_way.begin(true, settling);
                 }
                 step => {
-                    self.loans.begins(&step);
+                    self.loans.begins(&step, &self.steps);
                     match step {
                         Action::Close => {
                             self.are_returns = true;

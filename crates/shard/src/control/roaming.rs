@@ -6,7 +6,7 @@ use crate::spec::DiskSpec;
 use crate::standbys::{StandbyTell, Watched};
 use block_io::IoError;
 use borrowing::{Manner, Run};
-use cache::{Borrowed, LoanRequest};
+use cache::{Borrowed, LoanRequest, OfDirty, Shipment};
 use frontend::Offer;
 use handoff::{IncomingClient, Look};
 use origin::Opened;
@@ -24,7 +24,15 @@ pub(crate) enum Roaming {
         is_return: bool,
         reply: Reply<()>,
     },
-    Give(Reply<()>),
+    Give {
+        dirty: OfDirty,
+        reply: Reply<()>,
+    },
+    /// Nothing of a disk's log goes to its origin until the number is released, which has no reply.
+    HoldDestage {
+        number: u64,
+        reply: Option<Reply<()>>,
+    },
     Serve,
     Fail,
     EndOld,
@@ -70,6 +78,12 @@ pub(crate) enum Ahead {
         run: Run,
         reply: Reply<()>,
     },
+    /// Records of its log are kept for a disk that is attached so, in the period in which this host would have it.
+    Keep {
+        period: u64,
+        shipment: Box<Shipment<Vec<u8>>>,
+        reply: Reply<()>,
+    },
 }
 
 /// What is said about what a disk borrows of the host that had it before.
@@ -92,14 +106,21 @@ impl Roaming {
             Self::Ahead(Ahead::TakeChanges(reply)) => reply(Err(error)),
             Self::Ahead(Ahead::Stand { reply, .. }) => reply(Err(error)),
             Self::Ahead(
-                Ahead::Watch { reply, .. } | Ahead::StandDown(reply) | Ahead::Stale { reply, .. },
+                Ahead::Watch { reply, .. }
+                | Ahead::StandDown(reply)
+                | Ahead::Stale { reply, .. }
+                | Ahead::Keep { reply, .. },
             )
             | Self::Hold { reply, .. }
-            | Self::Give(reply)
+            | Self::Give { reply, .. }
+            | Self::HoldDestage {
+                reply: Some(reply), ..
+            }
             | Self::Borrow(Borrow::Pull { reply, .. } | Borrow::Prefetch { reply, .. }) => {
                 reply(Err(error));
             }
             Self::Borrow(_)
+            | Self::HoldDestage { reply: None, .. }
             | Self::Enter { .. }
             | Self::Incoming(_)
             | Self::Serve
@@ -133,9 +154,24 @@ impl ShardHandle {
         self.about_roaming(disk, Roaming::Hold { is_return, reply });
     }
 
-    /// Brings everything of a roaming disk to its origin and closes that; its clients stay, and stand by.
-    pub fn give(&self, disk: DiskId, reply: Reply<()>) {
-        self.about_roaming(disk, Roaming::Give(reply));
+    /// Brings everything of a roaming disk to its origin, or keeps here what it lacks, and closes it; its clients stay,
+    /// and stand by.
+    pub fn give(&self, disk: DiskId, dirty: OfDirty, reply: Reply<()>) {
+        self.about_roaming(disk, Roaming::Give { dirty, reply });
+    }
+
+    /// Brings nothing more of a roaming disk's dirty log to its origin until this number is released. Ends when nothing is on
+    /// its way there and what has arrived is durable; fails if the disk is not under write-back, or its origin does not
+    /// take it. It has to be released then, too.
+    pub fn hold_destage(&self, disk: DiskId, number: u64, reply: Reply<()>) {
+        let reply = Some(reply);
+        self.about_roaming(disk, Roaming::HoldDestage { number, reply });
+    }
+
+    /// What was held under this number goes on.
+    pub fn release_destage(&self, disk: DiskId, number: u64) {
+        let reply = None;
+        self.about_roaming(disk, Roaming::HoldDestage { number, reply });
     }
 
     /// Lets the requests of an attached roaming disk pass, also those that wait.
@@ -245,6 +281,23 @@ impl ShardHandle {
     /// those that are on their way.
     pub fn stale(&self, disk: DiskId, run: Run, reply: Reply<()>) {
         self.about_roaming(disk, Roaming::Ahead(Ahead::Stale { run, reply }));
+    }
+
+    /// Keeps records of the host that has a disk which is attached so, for the period in which this host would have it.
+    /// Ends when all are durable here.
+    pub fn keep_records(
+        &self,
+        disk: DiskId,
+        period: u64,
+        shipment: Shipment<Vec<u8>>,
+        reply: Reply<()>,
+    ) {
+        let keep = Ahead::Keep {
+            period,
+            shipment: Box::new(shipment),
+            reply,
+        };
+        self.about_roaming(disk, Roaming::Ahead(keep));
     }
 
     fn about_borrowing(&self, disk: DiskId, what: Borrow) {

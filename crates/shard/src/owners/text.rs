@@ -64,6 +64,17 @@ pub(super) fn encode(
     identity: Option<Identity>,
     holder: Option<&Holder>,
 ) -> Vec<u8> {
+    encode_of(disk, record, (cache_name, &host()), identity, holder)
+}
+
+/// The same, of a cache of this name at this host.
+pub(super) fn encode_of(
+    disk: DiskId,
+    record: OwnerRecord,
+    (cache_name, host): (&str, &str),
+    identity: Option<Identity>,
+    holder: Option<&Holder>,
+) -> Vec<u8> {
     let mut text = Text {
         version: if holder.is_some() {
             VERSION_ROAMING
@@ -79,7 +90,7 @@ pub(super) fn encode(
         },
         cache: format!("{:032x}", record.cache),
         cache_name: cache_name.to_owned(),
-        host: host(),
+        host: host.chars().take(64).collect(),
         origin: identity.map(|Identity { inode, born }| File { inode, born }),
         holder: holder.map(|Holder { host, epoch }| HolderText {
             host: host.clone(),

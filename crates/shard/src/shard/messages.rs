@@ -107,6 +107,7 @@ impl Shard {
             Job::Word { disk, reply } => {
                 self.records.answer(self.disks.id_of(disk), reply, result);
             }
+            Job::Told(reply) => self.records.answer(None, reply, result),
             Job::Stop => self.jobs.set_stopped(),
         }
         self.stop_if_empty();

@@ -117,12 +117,17 @@ impl Roamer {
             MovePhase::Idle if self.expected.is_announced() => MovePhase::Expected,
             phase => phase,
         };
+        let (shipped_bytes, kept_bytes) = self.steps.shipping.bytes();
         self.seen.note_move(CacheMove {
             phase,
             strategy: plan.strategy(),
             rate: Text(plan.rate()),
             came_bytes: plan.came(),
             lent_bytes: plan.lent(),
+            dirty: self.steps.entry.config.migration.dirty,
+            shipped_bytes,
+            kept_bytes,
+            behind_bytes: self.steps.shipping.behind_bytes(),
         });
     }
 

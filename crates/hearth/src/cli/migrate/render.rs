@@ -6,7 +6,7 @@ use api::roaming::{
     CacheMove, HandOver, HandOverOutcome, MovePhase, PeerSession, RoamingDisk, RoamingDisks,
     RoamingRole,
 };
-use configuration::Auto;
+use configuration::{Auto, Dirty};
 use std::fmt::{self, Write};
 
 /// `hearth migrate list`.
@@ -62,7 +62,12 @@ pub(super) fn disk(out: &mut String, disk: &RoamingDisk) -> fmt::Result {
     ));
     lines.extend(session(&disk.peer));
     if let Some(left) = disk.left_bytes {
+        let moves = disk.cache_move.as_ref();
+        let goes_along = moves.is_some_and(|moves| moves.dirty == Dirty::Ship);
         let left = match left {
+            left if left > 0 && goes_along => {
+                format!("{} go to the origin, or along with the disk", bytes(left))
+            }
             0 => "nothing has to reach the origin before it can be given away".to_owned(),
             left => format!(
                 "{} have to reach the origin before it can be given away",
@@ -114,11 +119,36 @@ fn cache_move(moves: &CacheMove) -> Vec<(&'static str, String)> {
         Auto::Auto => "half of the time".to_owned(),
         Auto::Fixed(rate) => format!("at most {} a second", bytes(rate.get())),
     };
-    vec![
+    let mut lines = vec![
         ("cache", format!("{phase}: {}, {rate}", moves.strategy)),
         (
             "",
             format!("{came} came from the peer, {lent} were lent to it"),
+        ),
+    ];
+    lines.extend(dirty_data(moves));
+    lines
+}
+
+/// What becomes of what the origin lacks, if it goes along.
+fn dirty_data(moves: &CacheMove) -> Vec<(&'static str, String)> {
+    if moves.dirty == Dirty::Drain {
+        return Vec::new();
+    }
+    let now = match moves.behind_bytes {
+        None => "goes along with the disk".to_owned(),
+        Some(0) => "goes to the host that stands by: it has everything".to_owned(),
+        Some(behind) => {
+            let behind = bytes(behind);
+            format!("goes to the host that stands by: it lacks {behind} of the log")
+        }
+    };
+    let (shipped, kept) = (bytes(moves.shipped_bytes), bytes(moves.kept_bytes));
+    vec![
+        ("dirty", now),
+        (
+            "",
+            format!("{shipped} went to the peer, {kept} came from it"),
         ),
     ]
 }
@@ -183,6 +213,10 @@ pub(super) fn line(disk: &RoamingDisk) -> String {
             bytes(moves.came_bytes),
             bytes(moves.lent_bytes)
         );
+    }
+    let behind = disk.cache_move.as_ref().and_then(|one| one.behind_bytes);
+    if let Some(behind) = behind {
+        let _ = write!(line, "; {} of its log to be shipped", bytes(behind));
     }
     let ended = disk.hand_overs.iter().filter(|one| one.count > 0);
     for one in ended {

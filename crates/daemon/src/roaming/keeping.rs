@@ -1,0 +1,170 @@
+//! What the origin lacks of a disk that another host has, kept here while its cache is copied ahead.
+//!
+//! ```text
+//!   ask ─► records ─► the disk's dirty log here ─► durable ─► ask from behind them
+//! ```
+//!
+//! Invariant: a question says that everything before it is durable here. What went wrong begins anew, with the owner's
+//! oldest record.
+
+use super::lending::from_wire;
+use super::standing::{Ended, ask};
+use super::steps::Steps;
+use super::{Happens, shipping::Question};
+use cache::Shipment;
+use link_protocol::{Message, decode_records};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+use units::Bytes;
+
+/// How often the owner is asked when there was nothing more.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The same while a VM here waits for the disk.
+const PAUSE_OF_CLAIM: Duration = Duration::from_millis(2);
+/// How long the flash here may take to keep what has come.
+const KEEP_TIME_MAX: Duration = Duration::from_secs(2);
+/// After how long it is tried again if it went wrong: there may be room then.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Who keeps records.
+pub(super) struct Keeping {
+    steps: Arc<Steps>,
+    tell: UnboundedSender<Happens>,
+    /// The owner's epoch on the link.
+    epoch: u64,
+    /// What the cache here is called in records.
+    cache: u128,
+}
+
+impl Keeping {
+    pub(super) fn new(
+        steps: Arc<Steps>,
+        tell: UnboundedSender<Happens>,
+        (epoch, cache): (u64, u128),
+    ) -> Self {
+        Self {
+            steps,
+            tell,
+            epoch,
+            cache,
+        }
+    }
+
+    /// Keeps what comes. It does not end.
+    pub(super) async fn run(self) -> std::convert::Infallible {
+        let (disk, mut failures) = (self.steps.entry.config.name.clone(), 0_u32);
+        loop {
+            let Err(why) = self.keep_all().await;
+            if failures == 0 {
+                let from = self.steps.peering.there();
+                tracing::info!(%disk, from, why, "what the origin lacks does not come here: \
+                    it goes to the origin before the disk comes");
+            }
+            failures += 1;
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    async fn keep_all(&self) -> Result<std::convert::Infallible, String> {
+        let mut claims = self.steps.claims.subscribe();
+        let mut question = Question {
+            from: 0,
+            settled: None,
+            cache: self.cache,
+        };
+        let mut is_told = false;
+        loop {
+            let began = Instant::now();
+            let shipment = self.ask(question).await?;
+            let (end, base) = (shipment.end, shipment.base);
+            let next = shipment.first + shipment.records.len() as u64;
+            let is_news = !shipment.records.is_empty() || question.settled != Some(base);
+            if is_news {
+                self.keep(shipment).await?;
+            }
+            (question.from, question.settled) = (next, Some(base));
+            let is_claimed = *claims.borrow_and_update();
+            if next < end {
+                if !is_claimed {
+                    // Half of the time the link and both flashes are the guests'.
+                    tokio::time::sleep(began.elapsed()).await;
+                }
+                continue;
+            }
+            if !std::mem::replace(&mut is_told, true) {
+                let disk = &self.steps.entry.config.name;
+                tracing::info!(%disk, "what the origin lacks is here");
+            }
+            let pause = if is_claimed { PAUSE_OF_CLAIM } else { PAUSE };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = claims.changed() => {}
+            }
+        }
+    }
+
+    /// Asks the owner for what follows.
+    async fn ask(&self, question: Question) -> Result<Shipment<Vec<u8>>, String> {
+        let Question {
+            from,
+            settled,
+            cache,
+        } = question;
+        let asked = Message::AskRecords {
+            disk: self.steps.entry.id.to_u128(),
+            epoch: self.epoch,
+            from,
+            settled,
+            cache,
+        };
+        let answer = ask(&self.tell, asked).await;
+        let frame = answer.map_err(|Ended| "the other host does not answer".to_owned())?;
+        let Message::Records {
+            period,
+            first,
+            base,
+            end,
+        } = frame.message
+        else {
+            return Err("the other host does not ship it".to_owned());
+        };
+        let records = decode_records(&frame.data).ok_or("the other host has sent no records")?;
+        let records: Vec<_> = records.into_iter().map(from_wire).collect();
+        let count = records.len() as u64;
+        if first != from && first != base {
+            return Err("the records do not follow".to_owned());
+        }
+        if first.checked_add(count).is_none_or(|next| next > end) {
+            return Err("there are more records than there should be".to_owned());
+        }
+        self.steps.shipping.came(count, end - first - count);
+        let bytes = Bytes::new(count * units::BLOCK_BYTES);
+        self.steps.plan.asks_lender(bytes);
+        Ok(Shipment {
+            period,
+            first,
+            base,
+            end,
+            records,
+        })
+    }
+
+    /// Keeps it durably.
+    async fn keep(&self, shipment: Shipment<Vec<u8>>) -> Result<(), String> {
+        let (sender, answer) = oneshot::channel();
+        let reply = Box::new(move |result: Result<(), shard::ShardError>| {
+            let _ = sender.send(result);
+        });
+        let period = shipment.period + 1;
+        let id = self.steps.entry.id;
+        self.steps.handle.keep_records(id, period, shipment, reply);
+        match tokio::time::timeout(KEEP_TIME_MAX, answer).await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(error))) => Err(units::errors::chain(&error)),
+            Ok(Err(_)) => Err("the cache here has ended".to_owned()),
+            Err(_) => Err("the flash here takes too long, or has no room".to_owned()),
+        }
+    }
+}
