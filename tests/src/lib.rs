@@ -63,7 +63,7 @@ pub use image::Image;
 pub use lab::{Lab, scenario};
 pub use limits::{LONG, SHORT};
 pub use manager::Manager;
-pub use mounted::{MOUNT_TOOLS, UnsyncedOrigin, WeakFlash, can_mount};
+pub use mounted::{MOUNT_TOOLS, SlowOrigin, UnsyncedOrigin, WeakFlash, can_mount};
 pub use moves::{Moved, moves};
 pub use origin::{Origin, OriginSettings, Request, RequestKind};
 pub use packaged::{PACKAGE_TOOLS, Package};

@@ -227,3 +227,58 @@ impl Drop for UnsyncedOrigin {
         let _ = run(Command::new("umount").arg("--lazy").arg(&self.file));
     }
 }
+
+/// A file each of whose reads and writes takes long: an origin that is far away.
+pub struct SlowOrigin {
+    /// In a folder that takes other files, too: the owner's record is to lie beside it.
+    file: PathBuf,
+    _mounted: Mounted,
+    _server: Process,
+}
+
+impl SlowOrigin {
+    /// Mounts an image; `delay` is how long each request takes, as nbdkit writes it (`5ms`).
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be mounted.
+    pub fn mount(lab: &Lab, image: &Image, delay: &str) -> anyhow::Result<Self> {
+        let socket = lab.path("slow.sock");
+        let mut command = Command::new("nbdkit");
+        command
+            .args(["-f", "-e", "image", "-U"])
+            .arg(&socket)
+            .args(["--filter=delay", "file"])
+            .arg(image.path())
+            .args([format!("rdelay={delay}"), format!("wdelay={delay}")]);
+        let server = Process::start(lab, "slow", &mut command)?;
+        wait_until("the origin to listen", limits::SHORT, || {
+            Ok(std::os::unix::net::UnixStream::connect(&socket).is_ok())
+        })?;
+        let uri = format!("nbd+unix:///image?socket={}", socket.display());
+        let mounted = Mounted::new(lab, &uri)?;
+        let file = lab.path("slow.raw");
+        std::fs::write(&file, "")?;
+        run(Command::new("mount")
+            .arg("--bind")
+            .arg(&mounted.file)
+            .arg(&file))?;
+        Ok(Self {
+            file,
+            _mounted: mounted,
+            _server: server,
+        })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+}
+
+impl Drop for SlowOrigin {
+    fn drop(&mut self) {
+        // Whatever goes wrong here shows when the folder cannot be removed.
+        let _ = run(Command::new("umount").arg("--lazy").arg(&self.file));
+    }
+}

@@ -33,6 +33,10 @@ pub struct RoamingSettings {
     pub roams: bool,
     /// What comes of the cache when the disk moves, if it roams: `live`, `on-demand`, `hotlist` or `none`.
     pub strategy: &'static str,
+    /// What becomes of what the origin lacks, if it roams: `drain` or `ship`.
+    pub dirty: &'static str,
+    /// How much of that each host has room for.
+    pub dirty_max: [&'static str; 2],
     /// Size of the flash files.
     pub flash_mib: u64,
     /// Whether each host has a socket for vhost-user: see [`RoamingPair::vhost_socket`].
@@ -48,6 +52,8 @@ impl Default for RoamingSettings {
             certified: RoamingPair::NAMES,
             roams: true,
             strategy: "live",
+            dirty: "drain",
+            dirty_max: ["32MiB"; 2],
             flash_mib: 128,
             vhost_user: false,
             encrypted: false,
@@ -104,8 +110,11 @@ impl RoamingPair {
         } else {
             Some(Origin::start(lab, &image, OriginSettings::default())?)
         };
-        let moves = format!("migration = {{ strategy = '{}' }}", settings.strategy);
-        let mut disk = match &origin {
+        let moves = format!(
+            "migration = {{ strategy = '{}', dirty = '{}' }}",
+            settings.strategy, settings.dirty
+        );
+        let disk = match &origin {
             None => DiskSettings::on_file(Self::DISK, image.path())
                 .key("roams = true")
                 .key(&moves),
@@ -113,12 +122,6 @@ impl RoamingPair {
         }
         .key(&format!("id = '{}'", Self::ID))
         .key(&format!("write_policy = '{}'", settings.write_policy));
-        if settings.write_policy == "back" {
-            // Nothing goes to the origin before somebody asks for it.
-            disk = disk.key(
-                "write_back = { dirty_max = '32MiB', age_max = '1000s', idle_after = '1000s' }",
-            );
-        }
         let names = Self::NAMES;
         let host = |at: usize| -> anyhow::Result<(Lab, HearthSettings)> {
             let own = lab.host(names[at])?;
@@ -126,6 +129,13 @@ impl RoamingPair {
             let other = 1 - at;
             let link = link_section(lab, at, ports[at], through_wire[other]);
             let mut disk = disk.clone();
+            if settings.write_policy == "back" {
+                // Nothing goes to the origin before somebody asks for it.
+                let room = settings.dirty_max[at];
+                disk = disk.key(&format!(
+                    "write_back = {{ dirty_max = '{room}', age_max = '1000s', idle_after = '1000s' }}"
+                ));
+            }
             if settings.vhost_user {
                 disk = disk.vhost_user(&own.path(VHOST_SOCKET), "");
             }

@@ -13,6 +13,8 @@ use e2e::{
 };
 
 const BLOCK: u64 = 4096;
+/// What the source logs when the destination has what the origin lacks.
+const SHIPPED: &str = "what the origin lacks has gone to the other host";
 /// How long a client that has gone may take to connect again, with some time for the word of it to get through.
 const RECONNECTS: Duration = Duration::from_millis(1200);
 /// For a message to get as far as it does not go on.
@@ -79,9 +81,13 @@ fn wait_for_log(pair: &RoamingPair, at: usize, words: &str) -> anyhow::Result<()
 
 impl Still {
     /// Before the destination asks.
-    fn prepare(self, pair: &RoamingPair) -> anyhow::Result<Option<Obstacle>> {
+    fn prepare(self, pair: &RoamingPair, dirty: &str) -> anyhow::Result<Option<Obstacle>> {
         match self {
             Self::Claimed => pair.wire.hold(0),
+            // What the origin lacks goes over the link, so that is held later.
+            Self::Granted | Self::Taking if dirty == "ship" => {
+                return Obstacle::lock(pair.image.path()).map(Some);
+            }
             Self::Granted | Self::Taking => pair.wire.hold(1),
             Self::Deciding => return Obstacle::before(&pair.decision_path(0)).map(Some),
             Self::Recording => return Obstacle::lock(pair.image.path()).map(Some),
@@ -91,7 +97,16 @@ impl Still {
     }
 
     /// Waits until the move has got here.
-    fn reach(self, pair: &RoamingPair) -> anyhow::Result<Option<Obstacle>> {
+    fn reach(
+        self,
+        pair: &RoamingPair,
+        before: &mut Option<Obstacle>,
+    ) -> anyhow::Result<Option<Obstacle>> {
+        if let (Self::Granted | Self::Taking, Some(_)) = (self, &before) {
+            wait_for_log(pair, 0, "who has the disk now is not recorded yet")?;
+            pair.wire.hold(1);
+            *before = None;
+        }
         match self {
             Self::Claimed => std::thread::sleep(ON_ITS_WAY),
             Self::Deciding => wait_for_log(pair, 0, "the decision cannot be noted")?,
@@ -119,8 +134,16 @@ impl Still {
     }
 }
 
-fn move_over_kills(lab: &Lab, still: Still, victims: &[usize]) -> anyhow::Result<()> {
-    let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+fn move_over_kills(
+    lab: &Lab,
+    still: Still,
+    (victims, dirty): (&[usize], &'static str),
+) -> anyhow::Result<()> {
+    let settings = RoamingSettings {
+        dirty,
+        ..RoamingSettings::default()
+    };
+    let mut pair = RoamingPair::start(lab, settings)?;
     let mut expected = Expected::of(&pair.image)?;
     let mut old = pair.client(0)?;
     expected.write(&mut old, (0..400).step_by(3), 1)?;
@@ -132,7 +155,7 @@ fn move_over_kills(lab: &Lab, still: Still, victims: &[usize]) -> anyhow::Result
     new.read(0, BLOCK)?;
     std::thread::sleep(RECONNECTS);
 
-    let before = still.prepare(&pair)?;
+    let mut before = still.prepare(&pair, dirty)?;
     let asking = std::thread::spawn(move || {
         let written = new.try_write(ASKED * BLOCK, &block(ASKED, 2))?;
         if written.is_ok() {
@@ -140,7 +163,7 @@ fn move_over_kills(lab: &Lab, still: Still, victims: &[usize]) -> anyhow::Result
         }
         anyhow::Ok(written.is_ok())
     });
-    let there = still.reach(&pair)?;
+    let there = still.reach(&pair, &mut before)?;
     if still == Still::Taken {
         wait_until("the write to be answered", SHORT, || {
             Ok(asking.is_finished())
@@ -150,6 +173,9 @@ fn move_over_kills(lab: &Lab, still: Still, victims: &[usize]) -> anyhow::Result
         asking.is_finished() == (still == Still::Taken),
         "the write was answered"
     );
+    if dirty == "ship" && still != Still::Claimed {
+        ensure!(pair.log(0)?.contains(SHIPPED), "it was not shipped");
+    }
     for victim in victims {
         pair.kill(*victim)?;
     }
@@ -196,10 +222,13 @@ fn move_over_kills(lab: &Lab, still: Still, victims: &[usize]) -> anyhow::Result
 }
 
 fn at_each_kill(still: Still) {
-    for victims in [&[0][..], &[1], &[0, 1]] {
-        scenario(RoamingPair::TOOLS, |lab| {
-            move_over_kills(lab, still, victims).with_context(|| format!("{victims:?} killed"))
-        });
+    for dirty in ["drain", "ship"] {
+        for victims in [&[0][..], &[1], &[0, 1]] {
+            scenario(RoamingPair::TOOLS, |lab| {
+                move_over_kills(lab, still, (victims, dirty))
+                    .with_context(|| format!("{dirty}, {victims:?} killed"))
+            });
+        }
     }
 }
 
@@ -259,8 +288,21 @@ fn write_durably(
 
 #[test]
 fn at_whatever_moment() {
+    killed_at_whatever_moment("drain");
+}
+
+#[test]
+fn at_whatever_moment_of_dirty_data_that_goes_along() {
+    killed_at_whatever_moment("ship");
+}
+
+fn killed_at_whatever_moment(dirty: &'static str) {
     scenario(RoamingPair::TOOLS, |lab| {
-        let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+        let settings = RoamingSettings {
+            dirty,
+            ..RoamingSettings::default()
+        };
+        let mut pair = RoamingPair::start(lab, settings)?;
         let mut expected = Expected::of(&pair.image)?;
         for round in 1..=16_u8 {
             let there = usize::from(round % 2);
