@@ -355,6 +355,7 @@ impl Message {
             | Self::NotServed { .. }
             | Self::Contents { .. }
             | Self::Watched { .. }
+            | Self::Records { .. }
             | Self::Stale => true,
             Self::List { .. }
             | Self::Unlist { .. }
@@ -372,6 +373,7 @@ impl Message {
             | Self::AskWatch { .. }
             | Self::AskWatchOrigin { .. }
             | Self::AskStale { .. }
+            | Self::AskRecords { .. }
             | Self::Withdraw { .. } => false,
         }
     }

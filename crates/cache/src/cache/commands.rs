@@ -83,12 +83,12 @@ impl<'a> Commands<'a> {
                 return self.state.ports.command_ended(id, ended);
             }
             Command::HoldDestage { disk, number } => {
-                let ended = self.changes().hold_destage(id, disk, number);
-                return self.ports.command_ended(id, ended);
+                let ended = self.state.changes().hold_destage(id, disk, number);
+                return self.state.ports.command_ended(id, ended);
             }
             Command::ReleaseDestage { disk, number } => {
-                self.changes().release_destage(disk, number);
-                return self.ports.command_ended(id, Some(Ok(())));
+                self.state.changes().release_destage(disk, number);
+                return self.state.ports.command_ended(id, Some(Ok(())));
             }
             Command::SetWriteBack { disk, write_back } => {
                 let ended = self.state.changes().set_write_back(disk, write_back);
