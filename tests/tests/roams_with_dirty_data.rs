@@ -15,6 +15,7 @@ const GONE: &str = "what the origin lacks has gone to the other host";
 const NOT_HERE: &str = "what the origin lacks does not come here";
 
 const SHIPS: RoamingSettings = RoamingSettings {
+    encrypted: false,
     write_policy: "back",
     certified: RoamingPair::NAMES,
     roams: true,
