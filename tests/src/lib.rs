@@ -21,6 +21,7 @@
 
 mod back;
 mod command;
+mod expected;
 mod ext4;
 mod fio;
 mod flash;
@@ -53,6 +54,7 @@ mod wire;
 
 pub use back::{Back, Pace, block, reads, writes};
 pub use command::{Answer, hearth};
+pub use expected::Expected;
 pub use ext4::{CrashedExt4, highest};
 pub use fio::Fio;
 pub use flash::Flash;
@@ -71,7 +73,7 @@ pub use process::{Process, monotonic, wait_until};
 pub use psk::Psk;
 pub use qmp::Qmp;
 pub use recorder::{Point, RECORDER_TOOLS, Recorder, Recording};
-pub use roaming::{Expected, RoamingPair, RoamingSettings, linked, links_to_nobody};
+pub use roaming::{RoamingPair, RoamingSettings, linked, links_to_nobody};
 pub use sandbox::enter as enter_sandbox;
 pub use session::{Outcome, Refused, Session};
 pub use small::SmallFileSystem;

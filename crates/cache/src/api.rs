@@ -1,10 +1,10 @@
 //! What goes into a cache and what comes out of it.
 
+use crate::loan::{Borrowed, LoanId, NotLent};
 use crate::shipment::Shipment;
 use crate::write_back::{OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
 use block_store::{LockReason, RetainedUpdate};
-use flash_format::SegmentIndex;
 use smallvec::SmallVec;
 use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, Offset, TenantSlot};
 
@@ -15,63 +15,6 @@ pub struct RequestId(pub u64);
 /// Names a control command. Its issuer chooses it and knows it again in the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ControlId(pub u64);
-
-/// Names a loan. Its issuer chooses it and knows it again in the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LoanId(pub u64);
-
-/// What another host asks of the cache that has a disk, or had it before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoanRequest {
-    /// Which segments have copies of the disk's blocks?
-    Segments {
-        /// Which disk.
-        disk: DiskId,
-    },
-    /// Which of the disk's blocks are cached in this segment?
-    Contents {
-        /// Which disk.
-        disk: DiskId,
-        /// Which segment.
-        segment: SegmentIndex,
-    },
-    /// The bytes of blocks that follow each other.
-    Blocks {
-        /// Which disk.
-        disk: DiskId,
-        /// The first block.
-        first: BlockIndex,
-        /// How many blocks at most.
-        count: u32,
-    },
-    /// What the disk's origin lacks: records of its dirty log, in their order.
-    Records {
-        /// Which disk.
-        disk: DiskId,
-        /// The number of the first record that is asked for. An earlier one than the oldest that is left asks for
-        /// that.
-        from: u64,
-    },
-}
-
-/// What a loan brings, with the bytes of blocks as `B`.
-#[derive(Debug)]
-pub enum Borrowed<B = Payload> {
-    /// The segments, the newest first.
-    Segments(Vec<SegmentIndex>),
-    /// The blocks, in the order in which they lie on flash.
-    Contents(Vec<BlockIndex>),
-    /// Verified bytes of as many blocks from the first one on as lie behind each other; at least one.
-    Blocks(B),
-    /// Records, as many as are shipped at a time; none if there are none from that number on.
-    Records(Shipment<B>),
-}
-
-/// What was asked for is not lent: the disk is unknown, or another host's, or its key is not here; the block is not
-/// cached, or is dirty, or cannot be read; or the flash is not in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this cache does not lend it")]
-pub struct NotLent;
 
 /// What a write does to the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

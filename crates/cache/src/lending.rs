@@ -12,10 +12,11 @@
 //! - A disk that is another host's is not lent.
 //! - Nothing is lent that was not verified, and nothing encrypted of which the key is not here.
 
-use crate::api::{Borrowed, Effect, LoanId, LoanRequest, NotLent, Tenure};
+use crate::api::{Effect, Tenure};
 use crate::disks::Disks;
 use crate::flash_use::FlashUse;
 use crate::limits::RUN_BLOCKS_MAX;
+use crate::loan::{Borrowed, LoanId, LoanRequest, NotLent};
 use crate::ports::Ports;
 use crate::purpose::{LoanKey, LoanRead, ReadPurpose};
 use crate::record_loans::{RecordLoans, Shipping};

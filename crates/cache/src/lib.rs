@@ -58,6 +58,7 @@ mod jobs;
 mod lateness;
 mod lending;
 mod limits;
+mod loan;
 mod origin_flushes;
 mod ownership;
 mod ports;
@@ -79,8 +80,8 @@ mod writes;
 use core_guards as guard;
 
 pub use api::{
-    Borrowed, Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, LoanId,
-    LoanRequest, NotLent, OwnerRecord, Request, RequestId, Tenure, WritePolicy,
+    Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, OwnerRecord,
+    Request, RequestId, Tenure, WritePolicy,
 };
 pub use block_io::Verb;
 pub use block_store::{
@@ -88,6 +89,7 @@ pub use block_store::{
     LeftChunk, LockReason, LogReport, OpenError, RetainedUpdate, SegmentCounts, format,
 };
 pub use cache::{Cache, Facts, Kept, Mode, Status};
+pub use loan::{Borrowed, LoanId, LoanRequest, NotLent};
 pub use recovery::{Inspection, Recovered, Recovery};
 pub use shipment::{Shipment, Shipped, ShippedWhat};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};

@@ -9,11 +9,12 @@
 //! - Nothing is shipped that was not verified.
 //! - Only who has the disk ships, and only a log that goes to the origin in its order.
 
-use crate::api::{Borrowed, Effect, LoanId, NotLent, Tenure};
+use crate::api::{Effect, Tenure};
 use crate::disks::Disks;
 use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::limits::{RUN_BLOCKS_MAX, SHIPMENT_RECORDS_MAX};
+use crate::loan::{Borrowed, LoanId, NotLent};
 use crate::ports::Ports;
 use crate::purpose::{LoanRead, ReadPurpose, RecordRead};
 use crate::shipment::{Shipment, Shipped, ShippedWhat};

@@ -10,7 +10,6 @@
 use super::Back;
 use super::switch::Changes;
 use crate::api::{ControlError, ControlId};
-use crate::guard::{Guard, holds};
 use crate::purpose::FlushPurpose;
 use block_store::DirtyDisk;
 use units::DiskSlot;
@@ -33,20 +32,6 @@ impl Held {
     /// Those who wait for it, who are told otherwise.
     pub(super) fn take_waiting(&mut self) -> Vec<ControlId> {
         std::mem::take(&mut self.waiting)
-    }
-}
-
-impl Back {
-    /// Whether nothing may be sent to the origin.
-    pub(super) fn is_held(&self) -> bool {
-        self.held.is_held() && holds(Guard::HeldStandsStill)
-    }
-
-    /// Lets what is on its way end, and forgets what has not been sent.
-    pub(super) fn stand_still(&mut self) {
-        if !self.destage.is_writing() && !self.destage.is_idle() {
-            self.destage.begin_anew();
-        }
     }
 }
 

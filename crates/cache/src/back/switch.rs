@@ -89,6 +89,18 @@ impl Change {
 }
 
 impl Back {
+    /// Whether nothing may be sent to the origin.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.is_held() && holds(Guard::HeldStandsStill)
+    }
+
+    /// Lets what is on its way end, and forgets what has not been sent.
+    pub(super) fn stand_still(&mut self) {
+        if !self.destage.is_writing() && !self.destage.is_idle() {
+            self.destage.begin_anew();
+        }
+    }
+
     /// A disk that has just been attached: its record is open already.
     pub(crate) fn attached(settings: WriteBack, epoch: u64, number: u64, now: Instant) -> Self {
         Self::new(settings, epoch, number, now, Entry::Attached).on_its_way(None, now)

@@ -14,7 +14,7 @@ use commands::Commands;
 use flash_health::FlashHealth;
 
 use crate::admitter::{Admission, Admitter};
-use crate::api::{Command, Config, ControlId, Effect, LoanId, LoanRequest};
+use crate::api::{Command, Config, ControlId, Effect};
 use crate::back::{BackRequests, Backs, Changes, Destager, Over};
 use crate::disks::Disks;
 use crate::division::{Division, admission_of};
@@ -24,6 +24,7 @@ use crate::host_record::HostRecord;
 use crate::jobs::Jobs;
 use crate::lending::{Lending, Loans};
 use crate::limits::TICK_MAX;
+use crate::loan::{LoanId, LoanRequest};
 use crate::origin_flushes::OriginFlushes;
 use crate::ports::{Ports, Wake};
 use crate::reads::{GuestReads, ReadState};

@@ -159,7 +159,10 @@ impl Keeping {
         });
         let period = shipment.period + 1;
         let id = self.steps.entry.id;
-        self.steps.handle.keep_records(id, period, shipment, reply);
+        self.steps
+            .handle
+            .ahead()
+            .keep_records(id, period, shipment, reply);
         match tokio::time::timeout(KEEP_TIME_MAX, answer).await {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(error))) => Err(units::errors::chain(&error)),

@@ -193,7 +193,7 @@ impl Drop for Hold<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
             let id = self.steps.entry.id;
-            self.steps.handle.release_destage(id, self.number);
+            self.steps.handle.ahead().release_destage(id, self.number);
         }
     }
 }
@@ -234,7 +234,9 @@ impl Steps {
         let reply = Box::new(move |result: Result<(), shard::ShardError>| {
             let _ = sender.send(result);
         });
-        self.handle.hold_destage(self.entry.id, hold.number, reply);
+        self.handle
+            .ahead()
+            .hold_destage(self.entry.id, hold.number, reply);
         if let Err(error) = answer.await.ok()? {
             let disk = &self.entry.config.name;
             tracing::debug!(%disk, %error, "what the origin lacks is not shipped");

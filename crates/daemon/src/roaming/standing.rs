@@ -307,7 +307,10 @@ impl Copy {
             first: BlockIndex::new(run.0),
             count: run.1,
         };
-        self.steps.handle.stale(self.steps.entry.id, run, reply);
+        self.steps
+            .handle
+            .ahead()
+            .stale(self.steps.entry.id, run, reply);
         answer
     }
 

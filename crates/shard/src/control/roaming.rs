@@ -131,7 +131,57 @@ impl Roaming {
     }
 }
 
+/// Says to a shard what concerns a disk whose data goes ahead of it.
+pub struct AheadHandle<'a>(&'a ShardHandle);
+
+impl AheadHandle<'_> {
+    /// Brings nothing more of a roaming disk's dirty log to its origin until this number is released. Ends when nothing is on
+    /// its way there and what has arrived is durable; fails if the disk is not under write-back, or its origin does not
+    /// take it. It has to be released then, too.
+    pub fn hold_destage(&self, disk: DiskId, number: u64, reply: Reply<()>) {
+        let reply = Some(reply);
+        self.0
+            .about_roaming(disk, Roaming::HoldDestage { number, reply });
+    }
+
+    /// What was held under this number goes on.
+    pub fn release_destage(&self, disk: DiskId, number: u64) {
+        let reply = None;
+        self.0
+            .about_roaming(disk, Roaming::HoldDestage { number, reply });
+    }
+
+    /// The other host has changed these blocks of a disk that is attached so: copies of them are discarded, also
+    /// those that are on their way.
+    pub fn stale(&self, disk: DiskId, run: Run, reply: Reply<()>) {
+        self.0
+            .about_roaming(disk, Roaming::Ahead(Ahead::Stale { run, reply }));
+    }
+
+    /// Keeps records of the host that has a disk which is attached so, for the period in which this host would have it.
+    /// Ends when all are durable here.
+    pub fn keep_records(
+        &self,
+        disk: DiskId,
+        period: u64,
+        shipment: Shipment<Vec<u8>>,
+        reply: Reply<()>,
+    ) {
+        let keep = Ahead::Keep {
+            period,
+            shipment: Box::new(shipment),
+            reply,
+        };
+        self.0.about_roaming(disk, Roaming::Ahead(keep));
+    }
+}
+
 impl ShardHandle {
+    /// What is said about a disk whose data goes to another host before the disk does.
+    pub fn ahead(&self) -> AheadHandle<'_> {
+        AheadHandle(self)
+    }
+
     /// Clients may come for a disk whether it is attached or another host has it; what they need is told.
     pub fn roam(&self, disk: DiskId, offer: Offer, tell: StandbyTell) {
         let offer = Box::new(offer);
@@ -158,20 +208,6 @@ impl ShardHandle {
     /// and stand by.
     pub fn give(&self, disk: DiskId, dirty: OfDirty, reply: Reply<()>) {
         self.about_roaming(disk, Roaming::Give { dirty, reply });
-    }
-
-    /// Brings nothing more of a roaming disk's dirty log to its origin until this number is released. Ends when nothing is on
-    /// its way there and what has arrived is durable; fails if the disk is not under write-back, or its origin does not
-    /// take it. It has to be released then, too.
-    pub fn hold_destage(&self, disk: DiskId, number: u64, reply: Reply<()>) {
-        let reply = Some(reply);
-        self.about_roaming(disk, Roaming::HoldDestage { number, reply });
-    }
-
-    /// What was held under this number goes on.
-    pub fn release_destage(&self, disk: DiskId, number: u64) {
-        let reply = None;
-        self.about_roaming(disk, Roaming::HoldDestage { number, reply });
     }
 
     /// Lets the requests of an attached roaming disk pass, also those that wait.
@@ -275,29 +311,6 @@ impl ShardHandle {
     /// Detaches a disk that is attached so. What has come counts if the disk is attached as the successor's next.
     pub fn stand_down(&self, disk: DiskId, reply: Reply<()>) {
         self.about_roaming(disk, Roaming::Ahead(Ahead::StandDown(reply)));
-    }
-
-    /// The other host has changed these blocks of a disk that is attached so: copies of them are discarded, also
-    /// those that are on their way.
-    pub fn stale(&self, disk: DiskId, run: Run, reply: Reply<()>) {
-        self.about_roaming(disk, Roaming::Ahead(Ahead::Stale { run, reply }));
-    }
-
-    /// Keeps records of the host that has a disk which is attached so, for the period in which this host would have it.
-    /// Ends when all are durable here.
-    pub fn keep_records(
-        &self,
-        disk: DiskId,
-        period: u64,
-        shipment: Shipment<Vec<u8>>,
-        reply: Reply<()>,
-    ) {
-        let keep = Ahead::Keep {
-            period,
-            shipment: Box::new(shipment),
-            reply,
-        };
-        self.about_roaming(disk, Roaming::Ahead(keep));
     }
 
     fn about_borrowing(&self, disk: DiskId, what: Borrow) {
