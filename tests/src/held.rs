@@ -133,6 +133,11 @@ impl HeldOrigin {
         format!("nbd+unix:///disk?socket={}", self.socket.display())
     }
 
+    /// Where the server that a client talks to listens.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// What is behind the servers.
     pub fn image(&self) -> &Image {
         &self.image

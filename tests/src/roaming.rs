@@ -8,17 +8,18 @@
 //! ```
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-use crate::wire::HOSTS;
+use crate::links::{self, link_section, make_certificates};
 use crate::{
     DiskSettings, Expected, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings,
-    Session, Wire, free_port, limits, run, wait_until,
+    Session, Wire, free_port, limits, wait_until,
 };
 
+/// The folder of owner's records in the lab.
+const SHARED: &str = "owners";
 const VHOST_SOCKET: &str = "vda.sock";
 const KEY: &str = "key";
 
@@ -43,6 +44,10 @@ pub struct RoamingSettings {
     pub vhost_user: bool,
     /// Whether each host has a key of its own for the disk: see [`RoamingPair::key`].
     pub encrypted: bool,
+    /// `[link] rate` of each host.
+    pub link_rates: [&'static str; 2],
+    /// Whether both reach the image over an NBD server, and share a folder of owner's records.
+    pub on_export: bool,
 }
 
 impl Default for RoamingSettings {
@@ -57,6 +62,8 @@ impl Default for RoamingSettings {
             flash_mib: 128,
             vhost_user: false,
             encrypted: false,
+            link_rates: ["auto"; 2],
+            on_export: false,
         }
     }
 }
@@ -70,7 +77,9 @@ pub struct RoamingPair {
     labs: [Lab; 2],
     settings: [HearthSettings; 2],
     hosts: [Option<Hearth>; 2],
-    /// Of hosts that do not know of each other.
+    /// The folder of owner's records that they share, if the origin is an export.
+    records: Option<PathBuf>,
+    /// The server, if this made it.
     _origin: Option<Origin>,
 }
 
@@ -80,9 +89,12 @@ impl RoamingPair {
     /// What the disk is called.
     pub const DISK: &'static str = "disk";
     /// What the hosts are called on the link.
-    pub const NAMES: [&'static str; 2] = ["node-a", "node-b"];
+    pub const NAMES: [&'static str; 2] = links::NAMES;
     /// The disk's identity.
     pub const ID: &'static str = "00112233445566778899aabbccddeeff";
+    /// Keys of an export as an origin: what a daemon leaves in its server's hands is over soon.
+    pub const EXPORT_KEYS: &'static str =
+        "reconnect_pause_max = '200ms', request_timeout = '60s', settle_time = '1s'";
     /// Size of a new image.
     pub const IMAGE_MIB: u64 = 8;
 
@@ -102,7 +114,44 @@ impl RoamingPair {
     ///
     /// When something of it cannot be made.
     pub fn over(lab: &Lab, image: Image, settings: RoamingSettings) -> anyhow::Result<Self> {
+        if !settings.on_export {
+            return Self::on(lab, image, settings, None);
+        }
+        let origin = Origin::start(lab, &image, OriginSettings::default())?;
+        let export = (origin.uri(), Self::EXPORT_KEYS);
+        let pair = Self::over_export(lab, image, (&export.0, export.1), settings)?;
+        Ok(Self {
+            _origin: Some(origin),
+            ..pair
+        })
+    }
+
+    /// The same where both reach the image over an NBD export at this address, and share a folder of owner's records.
+    /// `keys` are those of the origin.
+    ///
+    /// # Errors
+    ///
+    /// When something of it cannot be made.
+    pub fn over_export(
+        lab: &Lab,
+        image: Image,
+        (uri, keys): (&str, &str),
+        settings: RoamingSettings,
+    ) -> anyhow::Result<Self> {
+        let shared = lab.path(SHARED);
+        std::fs::create_dir_all(&shared).context("the folder of owner's records")?;
+        let export = DiskSettings::on_nbd_with(Self::DISK, uri, keys);
+        Self::on(lab, image, settings, Some(export))
+    }
+
+    fn on(
+        lab: &Lab,
+        image: Image,
+        settings: RoamingSettings,
+        export: Option<DiskSettings>,
+    ) -> anyhow::Result<Self> {
         make_certificates(lab, settings.certified)?;
+        let is_export = export.is_some();
         let ports = [free_port()?, free_port()?];
         let (wire, through_wire) = Wire::new(ports)?;
         let origin = if settings.roams {
@@ -115,7 +164,8 @@ impl RoamingPair {
             settings.strategy, settings.dirty
         );
         let disk = match &origin {
-            None => DiskSettings::on_file(Self::DISK, image.path())
+            None => export
+                .unwrap_or_else(|| DiskSettings::on_file(Self::DISK, image.path()))
                 .key("roams = true")
                 .key(&moves),
             Some(origin) => DiskSettings::on_nbd(Self::DISK, &origin.uri()),
@@ -128,6 +178,8 @@ impl RoamingPair {
             let flash = Flash::format(&own, "flash.img", settings.flash_mib)?;
             let other = 1 - at;
             let link = link_section(lab, at, ports[at], through_wire[other]);
+            let rate = format!("[link]\nrate = '{}'\n", settings.link_rates[at]);
+            let link = link.replacen("[link]\n", &rate, 1);
             let mut disk = disk.clone();
             if settings.write_policy == "back" {
                 // Nothing goes to the origin before somebody asks for it.
@@ -146,10 +198,11 @@ impl RoamingPair {
                     .key("[disk.encryption]")
                     .key(&format!("key_file = '{}'", key.display()));
             }
-            let made = HearthSettings::new(&flash)
-                .log("info,daemon=debug")
-                .section(&link)
-                .disk(&disk);
+            let mut made = HearthSettings::new(&flash);
+            if is_export {
+                made = made.daemon_key(&format!("owners_dir = '{}'", lab.path(SHARED).display()));
+            }
+            let made = made.log("info,daemon=debug").section(&link).disk(&disk);
             Ok((own, made))
         };
         let [(lab_0, settings_0), (lab_1, settings_1)] = [host(0)?, host(1)?];
@@ -159,6 +212,7 @@ impl RoamingPair {
             labs: [lab_0, lab_1],
             settings: [settings_0, settings_1],
             hosts: [None, None],
+            records: is_export.then(|| lab.path(SHARED)),
             _origin: origin,
         })
     }
@@ -320,6 +374,12 @@ impl RoamingPair {
 
     /// The record of who has the disk.
     pub fn record_path(&self) -> PathBuf {
+        if let Some(folder) = &self.records {
+            let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let mut paths = files.map(|file| file.path());
+            let record = paths.find(|path| path.extension().is_some_and(|end| end == "hearth"));
+            return record.unwrap_or_else(|| folder.join("no-record-yet"));
+        }
         let mut path = self.image.path().as_os_str().to_owned();
         path.push(".hearth");
         PathBuf::from(path)
@@ -365,6 +425,17 @@ impl RoamingPair {
         std::fs::read_to_string(path).context("a host's log")
     }
 
+    /// Brings everything to the origin.
+    ///
+    /// # Errors
+    ///
+    /// When the host does not have the disk.
+    pub fn flush_to_origin(&mut self, at: usize) -> anyhow::Result<()> {
+        self.host(at)
+            .command(&["disk", "flush", Self::DISK, "--wait"])
+            .map(drop)
+    }
+
     /// Brings everything to the origin, and checks that it is then what is expected.
     ///
     /// # Errors
@@ -374,73 +445,17 @@ impl RoamingPair {
         let owner = self.owner()?;
         self.host(owner)
             .command(&["disk", "flush", Self::DISK, "--wait"])?;
+        self.flush_and_compare_at(owner, expected)
+    }
+
+    /// The same where a host has the disk, whatever became of the other one.
+    ///
+    /// # Errors
+    ///
+    /// At the first block that differs.
+    pub fn flush_and_compare_at(&mut self, at: usize, expected: &Expected) -> anyhow::Result<()> {
+        self.flush_to_origin(at)?;
         let bytes = std::fs::read(self.image.path()).context("the image")?;
         expected.compare("the origin", &bytes)
     }
-}
-
-/// The link of host `at`, which listens at a port and reaches the other host at another one.
-fn link_section(lab: &Lab, at: usize, own: u16, other: u16) -> String {
-    let [name, peer] = [RoamingPair::NAMES[at], RoamingPair::NAMES[1 - at]];
-    let file = |what: &str| lab.path(&format!("host-{at}.{what}")).display().to_string();
-    format!(
-        "\n[link]\nname = '{name}'\naddress = '{HOSTS}:{own}'\ncertificate = '{}'\nkey = '{}'\n\
-         authority = '{}'\n\n[[peer]]\nname = '{peer}'\naddress = '127.0.0.1:{other}'\n",
-        file("pem"),
-        file("key"),
-        lab.path("authority.pem").display(),
-    )
-}
-
-/// The links of two hosts that take turns, so that each finds its peer away.
-///
-/// # Errors
-///
-/// When their certificates cannot be made.
-pub fn links_to_nobody(lab: &Lab) -> anyhow::Result<[String; 2]> {
-    make_certificates(lab, RoamingPair::NAMES)?;
-    let ports = [free_port()?, free_port()?];
-    Ok([0, 1].map(|at| link_section(lab, at, ports[at], ports[1 - at])))
-}
-
-/// The links of two hosts that meet, and the cable between them.
-///
-/// # Errors
-///
-/// When their certificates cannot be made.
-pub fn linked(lab: &Lab) -> anyhow::Result<([String; 2], Wire)> {
-    make_certificates(lab, RoamingPair::NAMES)?;
-    let ports = [free_port()?, free_port()?];
-    let (wire, through) = Wire::new(ports)?;
-    Ok((
-        [0, 1].map(|at| link_section(lab, at, ports[at], through[1 - at])),
-        wire,
-    ))
-}
-
-/// An authority, and a certificate for each host.
-fn make_certificates(lab: &Lab, names: [&str; 2]) -> anyhow::Result<()> {
-    let openssl = |line: &str| {
-        run(Command::new("openssl")
-            .current_dir(lab.folder())
-            .args(line.split(' ')))
-    };
-    let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
-    openssl(&format!(
-        "req -x509 {key} -keyout authority.key -out authority.pem -days 2 -subj /CN=test-authority"
-    ))?;
-    for (at, name) in names.into_iter().enumerate() {
-        lab.write(
-            "host.ext",
-            &format!("subjectAltName=DNS:{name}\nextendedKeyUsage=serverAuth,clientAuth\n"),
-        )?;
-        openssl(&format!(
-            "req {key} -keyout host-{at}.key -out host-{at}.csr -subj /CN={name}"
-        ))?;
-        openssl(&format!(
-            "x509 -req -in host-{at}.csr -CA authority.pem -CAkey authority.key -CAcreateserial \
-             -out host-{at}.pem -days 2 -extfile host.ext"
-        ))?;
-    }
-    Ok(())
 }

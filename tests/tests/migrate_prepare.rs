@@ -36,8 +36,18 @@ fn comes_to(pair: &mut RoamingPair, at: usize, phase: &str) -> anyhow::Result<()
 
 /// Two hosts that have met; the first has the disk, and all of it in its cache.
 fn warm(lab: &e2e::Lab, policy: &'static str) -> anyhow::Result<(RoamingPair, Expected)> {
+    warm_at_rates(lab, policy, ["auto"; 2])
+}
+
+/// The same with these rates of the link.
+fn warm_at_rates(
+    lab: &e2e::Lab,
+    policy: &'static str,
+    link_rates: [&'static str; 2],
+) -> anyhow::Result<(RoamingPair, Expected)> {
     let settings = RoamingSettings {
         write_policy: policy,
+        link_rates,
         ..RoamingSettings::default()
     };
     let mut pair = RoamingPair::start(lab, settings)?;
@@ -132,6 +142,44 @@ fn what_is_prepared_the_wrong_way_round_or_without_a_link_is_refused() {
     });
 }
 
+/// How many seconds it took to copy a cache ahead.
+fn copied_ahead_in(pair: &RoamingPair) -> anyhow::Result<f64> {
+    let mut said = String::new();
+    wait_until(AHEAD, LIMIT, || {
+        let log = pair.log(1)?;
+        let line = log.lines().find(|line| line.contains(AHEAD));
+        line.unwrap_or_default().clone_into(&mut said);
+        Ok(!said.is_empty())
+    })?;
+    let (_, seconds) = said.split_once("seconds=").context("how long it took")?;
+    let seconds: String = seconds
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == '.')
+        .collect();
+    Ok(seconds.parse()?)
+}
+
+#[test]
+fn a_rate_holds_for_what_a_host_sends_too() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let (mut pair, _) = warm_at_rates(lab, "through", ["2MiB", "auto"])?;
+        well(&migrate(&mut pair, 1, &["prepare", DISK, "--here"])?)?;
+        let seconds = copied_ahead_in(&pair)?;
+        // 8 MiB, but for the last segment, which nothing waits behind.
+        ensure!(seconds > 1.5, "{seconds}");
+        wait_until("all of it to be expected to hit", LIMIT, || {
+            Ok(moves(&mut pair, 1)?["expected_hit_ratio"].as_f64() == Some(1.0))
+        })?;
+        let text = pair.host(1).command(&["migrate", "show", DISK])?.stdout;
+        ensure!(text.contains("100 % of the peer's hits"), "{text}");
+        ensure!(
+            moves(&mut pair, 0)?["expected_hit_ratio"].is_null(),
+            "of the lender"
+        );
+        pair.stop_both()
+    });
+}
+
 #[test]
 fn a_rate_is_kept_to_and_can_be_changed_while_blocks_come() {
     scenario(RoamingPair::TOOLS, |lab| {
@@ -142,20 +190,9 @@ fn a_rate_is_kept_to_and_can_be_changed_while_blocks_come() {
             &["set", DISK, "--rate", "2MiB", "--strategy", "live"],
         )?)?;
         well(&migrate(&mut pair, 1, &["prepare", DISK, "--here"])?)?;
-        let mut said = String::new();
-        wait_until(AHEAD, LIMIT, || {
-            let log = pair.log(1)?;
-            let line = log.lines().find(|line| line.contains(AHEAD));
-            line.unwrap_or_default().clone_into(&mut said);
-            Ok(!said.is_empty())
-        })?;
-        let (_, seconds) = said.split_once("seconds=").context("how long it took")?;
-        let seconds: String = seconds
-            .chars()
-            .take_while(|c| c.is_ascii_digit() || *c == '.')
-            .collect();
+        let seconds = copied_ahead_in(&pair)?;
         // 8 MiB, but for what the bucket holds and the last window.
-        ensure!(seconds.parse::<f64>()? > 3.5, "{said}");
+        ensure!(seconds > 3.5, "{seconds}");
         // With the rate that holds now nothing would come for hours.
         well(&migrate(&mut pair, 1, &["abort", DISK])?)?;
         well(&migrate(&mut pair, 1, &["set", DISK, "--rate", "1KiB"])?)?;

@@ -121,6 +121,12 @@ fn a_cut_link_and_a_peer_that_is_down_are_told_with_their_remedy() {
         wait_until("a claim", SHORT, || {
             Ok(shown(&mut pair, 1)?["role"] == "claiming")
         })?;
+        let held = shown(&mut pair, 1)?["held_seconds"].as_f64();
+        wait_until("the guest to be seen to wait", SHORT, || {
+            Ok(shown(&mut pair, 1)?["held_seconds"].as_f64() > held)
+        })?;
+        let text = pair.host(1).command(&["migrate", "show", DISK])?.stdout;
+        ensure!(text.contains("requests wait since"), "{text}");
         let written = writing.join().map_err(|_| anyhow::anyhow!("a panic"))??;
         ensure!(
             written.is_err(),
@@ -128,6 +134,7 @@ fn a_cut_link_and_a_peer_that_is_down_are_told_with_their_remedy() {
         );
         let failed = shown(&mut pair, 1)?;
         ensure!(failed["last_hand_over"]["outcome"] == "failed", "{failed}");
+        ensure!(failed["held_seconds"].is_null(), "{failed}");
         ensure!(
             count(&failed, "failed") == 1 && count(&failed, "taken") == 0,
             "{failed}"

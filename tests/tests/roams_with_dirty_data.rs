@@ -16,6 +16,8 @@ const NOT_HERE: &str = "what the origin lacks does not come here";
 
 const SHIPS: RoamingSettings = RoamingSettings {
     encrypted: false,
+    link_rates: ["auto"; 2],
+    on_export: false,
     write_policy: "back",
     certified: RoamingPair::NAMES,
     roams: true,

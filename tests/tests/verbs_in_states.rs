@@ -123,6 +123,11 @@ const VERBS: &[Verb] = &[
         "POST",
         "/v1/roaming/NAME/take?yes_its_owner_is_dead=true",
     ),
+    api(
+        "migrate take NAME --yes-its-owner-is-dead --lose-dirty",
+        "POST",
+        "/v1/roaming/NAME/take?yes_its_owner_is_dead=true&lose_dirty=true",
+    ),
     api("vm list", "GET", "/v1/vms"),
     api("vm show NAME", "GET", "/v1/vms/NAME"),
     sent(
@@ -189,6 +194,7 @@ const TABLE: &str = "\
 | `migrate set NAME --strategy none` | refused | refused | refused | refused | done | done | no-such-disk | refused | refused | unreachable |
 | `migrate abort NAME` | refused | refused | refused | refused | done | done | no-such-disk | refused | refused | unreachable |
 | `migrate take NAME --yes-its-owner-is-dead` | refused | refused | refused | refused | refused | dirty | no-such-disk | refused | refused | unreachable |
+| `migrate take NAME --yes-its-owner-is-dead --lose-dirty` | refused | refused | refused | refused | refused | done | no-such-disk | refused | refused | unreachable |
 | `vm list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `vm show NAME` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
 | `vm set NAME --weight 200` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |

@@ -198,7 +198,7 @@ impl MovePhase {
 }
 
 /// How the cache of a disk moves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CacheMove {
     /// What is done now.
     pub phase: MovePhase,
@@ -219,6 +219,9 @@ pub struct CacheMove {
     pub kept_bytes: u64,
     /// Bytes of what the owner has written and the other host does not have yet; none if they do not go there now.
     pub behind_bytes: Option<u64>,
+    /// Of the reads that hit the peer's cache, how many are expected to hit here: the part of its blocks that is cached
+    /// here. None if nothing is copied, or it is not known yet how many blocks there are.
+    pub expected_hit_ratio: Option<f64>,
 }
 
 /// A disk that roams.
@@ -248,6 +251,8 @@ pub struct RoamingDisk {
     pub left_bytes: Option<u64>,
     /// How its cache moves; none before its record was read.
     pub cache_move: Option<CacheMove>,
+    /// How long the hand-over that is under way has held requests here; none if none does.
+    pub held_seconds: Option<f64>,
     /// The last hand-over since the start.
     pub last_hand_over: Option<HandOver>,
     /// Hand-overs since the start.

@@ -104,7 +104,7 @@ async fn measured(entry: &Entry) -> Result<Bytes, Problem> {
         |reason: String| Problem::new(ProblemKind::Origin, format!("disk '{name}': {reason}"));
     let spec = settings::origin(&entry.config.origin);
     match tokio::task::spawn_blocking(move || origin::measure(&spec)).await {
-        Ok(Ok(size)) => Ok(size),
+        Ok(Ok(geometry)) => Ok(geometry.size),
         Ok(Err(error)) => Err(failed(chain(&error))),
         Err(error) => Err(failed(chain(&error))),
     }

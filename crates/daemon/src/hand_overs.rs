@@ -28,6 +28,8 @@ pub(super) struct View {
     held: [Histogram; HandOverOutcome::ALL.len()],
     /// Since when the hand-over that is under way holds requests.
     began: Option<Instant>,
+    /// Since when a client here waits for the disk.
+    waits_since: Option<Instant>,
     /// Whether the disk that is being taken comes from the peer.
     comes: bool,
     cache_move: Option<CacheMove>,
@@ -57,6 +59,15 @@ impl View {
     /// The last hand-over.
     pub(super) fn last(&self) -> Option<Ended> {
         self.last
+    }
+
+    /// Since when the hand-over that is under way holds requests here.
+    pub(super) fn holds_since(&self) -> Option<Instant> {
+        match self.role? {
+            Role::Granting | Role::Giving => self.began,
+            Role::Claiming | Role::Taking => self.waits_since.or(self.began),
+            Role::Owner | Role::Standby => None,
+        }
     }
 
     /// How long requests were held by hand-overs that ended so.
@@ -121,6 +132,7 @@ impl Seen {
     ) {
         let mut view = self.lock();
         view.moves(role, Instant::now(), waits_since);
+        view.waits_since = waits_since;
         view.epoch = epoch.or(view.epoch);
         view.problem = problem;
     }
@@ -193,6 +205,25 @@ mod tests {
         ] {
             assert_eq!(last(roles), seen, "{roles:?}");
         }
+    }
+
+    #[test]
+    fn it_is_seen_for_how_long_requests_are_held() {
+        let seen = Seen::default();
+        let waits_since = Some(Instant::now());
+        let mut held = Vec::new();
+        for role in [
+            Role::Standby,
+            Role::Claiming,
+            Role::Taking,
+            Role::Owner,
+            Role::Granting,
+        ] {
+            seen.note((role, None), None, waits_since);
+            held.push(seen.view().holds_since());
+        }
+        assert_eq!(held[..4], [None, waits_since, waits_since, None]);
+        assert!(held[4] >= waits_since, "its own requests, since the claim");
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Another host may have the disk by then, so nothing is read or written on: what is attached again is
-//! judged by the owner's record like any other disk.
+//! judged by the owner's record like any other disk. A disk that roams waits for the next start of the daemon: until
+//! then this host neither serves it nor gives it away.
 
 use super::attach_at_start::attach_at_start;
 use super::control::Control;
@@ -97,11 +98,20 @@ async fn lose(control: &Arc<Control>, entry: &Entry, reason: &str) -> bool {
     match detached {
         Ok(()) | Err(ShardError::NoSuchDisk) => {
             control.registry().give_origin_back(entry);
-            let why = Problem::new(ProblemKind::Origin, reason);
+            let roams = entry.config.roams;
+            let mut why = Problem::new(ProblemKind::Origin, reason);
+            if roams {
+                why = why.with_remedy(
+                    "start this host's daemon anew once the folder owners_dir answers",
+                );
+            }
             control
                 .registry()
                 .update(entry, |entry| entry.phase = Phase::Waiting { why });
-            attach_at_start(Arc::clone(control), entry.clone()).await;
+            // Whether the other host has taken one that roams is looked up at the start.
+            if !roams {
+                attach_at_start(Arc::clone(control), entry.clone()).await;
+            }
             true
         }
         Err(error) => {

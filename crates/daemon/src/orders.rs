@@ -9,8 +9,8 @@ pub(super) type Obeyed = oneshot::Sender<Result<(), Problem>>;
 
 /// What is said. The disk's task answers when it is done, or says why it is not.
 pub(super) enum Order {
-    /// The disk's owner is gone for good.
-    TakeOver(Obeyed),
+    /// The disk's owner is gone for good, with what the origin lacks if that is given up.
+    TakeOver { lose_dirty: bool, reply: Obeyed },
     /// The VM is about to move: to this host, or from it.
     Announce { to_here: bool, reply: Obeyed },
     /// It does not move.

@@ -1,4 +1,4 @@
-//! How fast blocks of other hosts' caches come, of one disk or of all together.
+//! How fast blocks of caches come from the other host, of one disk; or come from it and go to it, of all disks together.
 
 use borrowing::Bucket;
 use configuration::Auto;

@@ -54,6 +54,7 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
         ShardError::AlreadyAttached => ProblemKind::AlreadyAttached,
         ShardError::Detaching
         | ShardError::InUse
+        | ShardError::LateWrites
         | ShardError::NotLent(_)
         | ShardError::TooManyConnections(_)
         | ShardError::NoMemory

@@ -65,8 +65,9 @@ impl RoamingAnswers {
     /// Takes a disk over from an owner that is gone for good. Ends when it is here.
     ///
     /// # Errors
-    /// If the owner is there, may have bytes that the origin lacks, or the disk cannot be taken.
-    pub(super) async fn take_over(&self, entry: &Entry) -> Result<(), Problem> {
+    /// If the owner is there, may have bytes that the origin lacks and are not given up with `lose_dirty`, or the disk
+    /// cannot be taken.
+    pub(super) async fn take_over(&self, entry: &Entry, lose_dirty: bool) -> Result<(), Problem> {
         let name = &entry.config.name;
         let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
         if self.view(entry).role() == Some(Role::Owner) {
@@ -81,7 +82,8 @@ impl RoamingAnswers {
                 refused(detail).with_remedy("move the VM: the disk follows its first write")
             );
         }
-        self.order(entry, Order::TakeOver).await?;
+        let order = |reply| Order::TakeOver { lose_dirty, reply };
+        self.order(entry, order).await?;
         let until = tokio::time::Instant::now() + PATIENCE;
         while self.view(entry).role() != Some(Role::Owner) {
             if tokio::time::Instant::now() >= until {
@@ -144,6 +146,9 @@ impl RoamingAnswers {
             problem,
             left_bytes: is_here.then(left),
             cache_move: view.cache_move().cloned(),
+            held_seconds: view
+                .holds_since()
+                .map(|since| since.elapsed().as_secs_f64()),
             last_hand_over: view.last().map(|last| HandOver {
                 outcome: last.outcome,
                 peer: self.peering.there().to_owned(),

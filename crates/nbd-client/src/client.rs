@@ -1,5 +1,6 @@
 //! The session with a server: its connections, and what happens when one is lost.
 
+use crate::cut::Cut;
 use crate::effect::{Effect, LinkId, Report, SentChange};
 use crate::geometry::geometry;
 use crate::guard::{Guard, holds};
@@ -19,6 +20,8 @@ pub struct Settings {
     pub request_timeout: Duration,
     /// The longest pause between two attempts to reconnect.
     pub reconnect_pause_max: Duration,
+    /// How long a server may go on with a change after its connection has ended.
+    pub settle_time: Duration,
     /// Where the cookies of requests begin. Nobody else may have the same ones: what answers a
     /// former session of this process or another one is told apart by them.
     pub first_cookie: u64,
@@ -53,6 +56,7 @@ pub struct Client {
     geometry: OriginGeometry,
     pool: BufPool,
     work: Work,
+    cut: Cut,
     session: Session,
     links_made: u64,
     /// Before the attempt after the next.
@@ -85,6 +89,7 @@ impl Client {
                 settings.request_timeout,
                 pool.clone(),
             ),
+            cut: Cut::default(),
             session: Session::Dialling,
             links_made: 0,
             pause: Duration::ZERO,
@@ -142,6 +147,12 @@ impl Client {
         Bytes::new(self.work.late_bytes())
     }
 
+    /// Bytes of changes whose connection has ended before their answers, and that may still happen: they were sent
+    /// again, and could undo what another host writes from now on.
+    pub fn cut_bytes(&self) -> Bytes {
+        Bytes::new(self.cut.bytes())
+    }
+
     /// Takes an operation; [`Client::poll`] hands it back.
     pub fn submit(&mut self, op: OriginOp, now: Instant) {
         if let Err(error) = op.verb.check(&self.geometry) {
@@ -163,6 +174,8 @@ impl Client {
     pub fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
         done.append(&mut self.ended);
         self.advance(now, done);
+        let over = self.cut.end(now);
+        self.effects.extend(over.map(Effect::Answered));
         let error = if self.is_connected() {
             IoError::TimedOut
         } else {
@@ -188,7 +201,8 @@ impl Client {
             Session::Other(due) => Some(self.work.next_deadline().map_or(*due, |_| Instant::ZERO)),
             Session::Up(_) | Session::Draining(_) | Session::Dialling => None,
         };
-        due.into_iter().chain(self.work.next_deadline()).min()
+        let due = due.into_iter().chain(self.work.next_deadline());
+        due.chain(self.cut.until()).min()
     }
 
     /// What is to be done next.
@@ -375,8 +389,11 @@ impl Client {
                     for mut link in links
                         .extract_if(.., |link| link.is_spent() || !holds(Guard::DrainBeforeDial))
                     {
-                        let answered = link.take_answered().into_iter();
-                        self.effects.extend(answered.map(Effect::Answered));
+                        let mut answered = link.take_answered();
+                        let until = now + self.settings.settle_time;
+                        answered.extend(self.cut.begin(link.take_cut(), until));
+                        self.effects
+                            .extend(answered.into_iter().map(Effect::Answered));
                         let (link, goodbye) = (link.id(), link.goodbye());
                         self.effects.push_back(Effect::Close { link, goodbye });
                     }

@@ -20,6 +20,8 @@ guards::guards! {
         SentBeforeLossLeavesDoubt,
         /// A read of what is in doubt says that no flush vouches for it.
         DoubtIsVolatile,
+        /// A change whose connection was cut may land until that has settled.
+        CutMayLand,
         /// Connections are made anew when nothing that the old ones carried can happen any more.
         DrainBeforeDial,
         /// A connection that carries nonsense is drained like any other.

@@ -25,6 +25,7 @@
 
 mod abilities;
 mod client;
+mod cut;
 mod effect;
 mod extents;
 mod geometry;

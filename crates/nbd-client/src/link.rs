@@ -138,19 +138,23 @@ impl Link {
         cookie.0
     }
 
-    /// The changes that were answered since the last call, by their cookies. Those of a stream that
-    /// has ended count: its server ends it after its last request.
+    /// The changes that were answered since the last call, by their cookies.
     pub(crate) fn take_answered(&mut self) -> Vec<u64> {
-        let mut answered = std::mem::take(&mut self.answered);
-        if self.state == State::Ended {
-            let flights = self
-                .flights
-                .extract_if(|_, piece| piece.kind == PieceKind::Change);
-            let mut cookies: Vec<u64> = flights.map(|(cookie, _)| cookie.0).collect();
-            cookies.sort_unstable();
-            answered.append(&mut cookies);
+        std::mem::take(&mut self.answered)
+    }
+
+    /// The changes that will not be answered because the stream has ended: cookie and length, in bytes.
+    pub(crate) fn take_cut(&mut self) -> Vec<(u64, u32)> {
+        if self.state != State::Ended {
+            return Vec::new();
         }
-        answered
+        let is_change = |_: &Cookie, piece: &mut Piece| piece.kind == PieceKind::Change;
+        let flights = self.flights.extract_if(is_change);
+        let mut cut: Vec<(u64, u32)> = flights
+            .map(|(cookie, piece)| (cookie.0, piece.length))
+            .collect();
+        cut.sort_unstable();
+        cut
     }
 
     /// What is to be sent now, unless a send is in flight.

@@ -210,6 +210,16 @@ impl Keeping {
         self.sockets.release(name);
     }
 
+    /// Remembers durably that another host, which is gone, may have left any change in the server's hands: every
+    /// request of the next session waits for `settle_time`. May block.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn expect_anything(&self, spec: &NbdSpec) -> io::Result<()> {
+        let changes = [Change::ANYWHERE];
+        record::store(&self.record_path(spec), &spec.to_string(), &changes)
+    }
+
     /// Remembers durably which changes of a session that has ended may still happen, and lets go of
     /// its connections. May block.
     ///

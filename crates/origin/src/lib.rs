@@ -127,6 +127,9 @@ pub struct Condition {
     /// Bytes of changes that were given up and that it may still carry out. Requests of their ranges
     /// wait. A disk is better not detached before there are none.
     pub late: Bytes,
+    /// Bytes of changes that were sent again because their connection had ended, and of which it may still carry out
+    /// the first attempt. That changes nothing here, and would undo what another host writes.
+    pub cut: Bytes,
 }
 
 impl Default for Condition {
@@ -134,6 +137,7 @@ impl Default for Condition {
         Self {
             connected: true,
             late: Bytes::ZERO,
+            cut: Bytes::ZERO,
         }
     }
 }

@@ -115,6 +115,7 @@ impl NbdOrigin {
         let settings = Settings {
             request_timeout: dialled.spec.request_timeout,
             reconnect_pause_max: dialled.spec.reconnect_pause_max,
+            settle_time: dialled.spec.settle_time,
             first_cookie: late::random(),
         };
         let terms = terms_of(&dialled.connections);
@@ -324,6 +325,7 @@ impl Origin for NbdOrigin {
         Condition {
             connected: self.client.is_connected(),
             late: self.client.late_bytes(),
+            cut: self.client.cut_bytes(),
         }
     }
 

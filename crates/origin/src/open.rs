@@ -74,8 +74,8 @@ pub(crate) trait Kind: fmt::Display {
     /// Reaches the origin while another host writes it: see [`open_beside`].
     fn reach_beside(&self) -> Result<Box<dyn Reached>, OpenError>;
 
-    /// How long it is now: see [`measure`].
-    fn measure(&self) -> Result<Bytes, OpenError>;
+    /// What it is now: see [`measure`].
+    fn measure(&self) -> Result<OriginGeometry, OpenError>;
 }
 
 /// An origin of one kind that was reached: what [`Opened`] does.
@@ -130,11 +130,11 @@ pub fn open_beside(spec: &OriginSpec) -> Result<Opened, OpenError> {
     spec.kind().reach_beside().map(Opened)
 }
 
-/// How long an origin is now, whoever has it open. Blocks as [`open`] does.
+/// How long an origin is now and what it can do for a disk that is written, whoever has it open. Blocks as [`open`] does.
 ///
 /// # Errors
 /// [`OpenError`]; every variant names the origin.
-pub fn measure(spec: &OriginSpec) -> Result<Bytes, OpenError> {
+pub fn measure(spec: &OriginSpec) -> Result<OriginGeometry, OpenError> {
     spec.kind().measure()
 }
 

@@ -74,7 +74,7 @@ impl<'a> Commands<'a> {
     /// A disk that is waited for leaves, unless something of it is under way.
     pub(crate) fn leave_if_drained(&mut self, slot: DiskSlot) -> bool {
         let disk = self.disks.get(slot);
-        let is_drained = disk.is_some_and(|disk| disk.is_idle(self.now))
+        let is_drained = disk.is_some_and(|disk| disk.is_idle(self.now, self.jobs.is_stopping()))
             && self.cache.facts().in_flight(slot) == 0
             && !self.jobs.concern(slot);
         if is_drained {

@@ -56,7 +56,7 @@ pub(crate) struct Disk {
     geometry: OriginGeometry,
     origin: DiskOrigin,
     phase: Phase,
-    /// How long a draining disk waits for late writes at its origin.
+    /// How long a draining disk waits for late writes at its origin; as long as it takes, if that is not said.
     late_until: Option<Instant>,
     roams: bool,
     /// What becomes of bytes that its origin lacks, once it is detached.
@@ -231,7 +231,7 @@ impl Disk {
         &mut self,
         reply: Reply<()>,
         of_dirty: OfDirty,
-        late_until: Instant,
+        late_until: Option<Instant>,
     ) -> bool {
         match &mut self.phase {
             Phase::Draining(waiting) | Phase::Leaving(waiting) => {
@@ -241,7 +241,7 @@ impl Disk {
             Phase::Serving => self.phase = Phase::Draining(vec![reply]),
         }
         self.of_dirty = of_dirty;
-        self.late_until = Some(late_until);
+        self.late_until = late_until;
         true
     }
 
@@ -250,17 +250,26 @@ impl Disk {
         self.of_dirty
     }
 
-    /// How long it waits for late writes at its origin, once it is draining.
+    /// How long it waits for late writes at its origin, once it is draining; as long as it takes, if that is not said.
     pub(crate) fn late_until(&self) -> Option<Instant> {
         self.late_until
     }
 
-    /// Whether its clients have gone, and nothing of it is in flight at its origin.
-    pub(crate) fn is_idle(&self, now: Instant) -> bool {
-        let is_late = self.late_until.is_none_or(|until| until <= now);
-        self.connections == 0
-            && self.origin.in_flight() == 0
-            && (is_late || self.origin.condition().late.is_zero())
+    /// Whether its clients have gone, and nothing of it is in flight at its origin. Who is stopping does not wait for
+    /// late writes as long as it takes.
+    pub(crate) fn is_idle(&self, now: Instant, is_stopping: bool) -> bool {
+        let has_settled = match self.late_until {
+            Some(until) => until <= now || self.origin.condition().late.is_zero(),
+            None => is_stopping || self.may_land().is_zero(),
+        };
+        self.connections == 0 && self.origin.in_flight() == 0 && has_settled
+    }
+
+    /// Bytes of writes that may still land at its origin although nobody waits for them, over what another host writes.
+    pub(crate) fn may_land(&self) -> Bytes {
+        let condition = self.origin.condition();
+        let bytes = condition.late.checked_add(condition.cut);
+        bytes.unwrap_or(condition.late)
     }
 
     /// The cache is about to detach it.
@@ -337,7 +346,11 @@ impl Disk {
             front_ends,
             in_flight: cache.facts().in_flight(slot),
             origin_connected: condition.connected,
-            late_bytes: condition.late,
+            late_bytes: if self.roams {
+                self.may_land()
+            } else {
+                condition.late
+            },
             warm_blocks: self.found.warm_blocks,
             dropped: self.found.dropped,
             stats: cache.facts().stats_of(slot).unwrap_or_default(),

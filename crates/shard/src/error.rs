@@ -44,6 +44,9 @@ pub enum ShardError {
     /// The guest of a disk that roams has not evidently stopped, or has changed what was to go back.
     #[error("the disk's guest uses it")]
     InUse,
+    /// Writes that were given up may still land at the origin of a disk that roams.
+    #[error("writes that were given up may still land at the origin")]
+    LateWrites,
     /// The disk is being detached.
     #[error("the disk is being detached")]
     Detaching,

@@ -129,6 +129,16 @@ pub struct OwnerFile {
     last: Arc<Mutex<u64>>,
 }
 
+/// What becomes of what a record says of a cache when the disk goes to another host.
+enum Becomes {
+    /// It stays.
+    AsItWas,
+    /// The next host's cache has what the origin lacks.
+    OfNext(OwnerRecord),
+    /// No cache has any bytes of the disk that count.
+    Lost,
+}
+
 impl OwnerFile {
     /// Where the record of this disk is, as the cache with this name writes it.
     pub fn new(disk: DiskId, origin: &OriginSpec, folders: &Folders, cache_name: &str) -> Self {
@@ -228,7 +238,7 @@ impl OwnerFile {
         next: Holder,
         may_follow: impl FnOnce(Option<&Holder>) -> bool,
     ) -> Result<bool, OwnerError> {
-        self.hand(next, None, may_follow)
+        self.hand(next, may_follow, Becomes::AsItWas)
     }
 
     /// The same, with the record of the cache at `next` that has what the origin lacks.
@@ -241,14 +251,27 @@ impl OwnerFile {
         kept: OwnerRecord,
         may_follow: impl FnOnce(Option<&Holder>) -> bool,
     ) -> Result<bool, OwnerError> {
-        self.hand(next, Some(kept), may_follow)
+        self.hand(next, may_follow, Becomes::OfNext(kept))
+    }
+
+    /// The same, and no cache may have bytes any more that the origin lacks: those of the one that did are lost, and what
+    /// else it has of the disk does not count. May block.
+    ///
+    /// # Errors
+    /// As [`OwnerFile::hand_to`].
+    pub fn hand_to_without_dirty(
+        &mut self,
+        next: Holder,
+        may_follow: impl FnOnce(Option<&Holder>) -> bool,
+    ) -> Result<bool, OwnerError> {
+        self.hand(next, may_follow, Becomes::Lost)
     }
 
     fn hand(
         &mut self,
         next: Holder,
-        kept: Option<OwnerRecord>,
         may_follow: impl FnOnce(Option<&Holder>) -> bool,
+        becomes: Becomes,
     ) -> Result<bool, OwnerError> {
         let found = self.load()?;
         let before = found.as_ref().and_then(|owner| owner.holder.as_ref());
@@ -263,16 +286,26 @@ impl OwnerFile {
                 open: false,
             });
             let cache_name = found.as_ref().map_or("", |owner| &owner.cache_name);
-            let text = match kept {
+            let text = match becomes {
+                Becomes::AsItWas => {
+                    text::encode(self.disk, record, cache_name, self.identity, Some(&next))
+                }
+                Becomes::Lost => {
+                    let record = OwnerRecord {
+                        epoch: record.epoch + 1,
+                        cache: 0,
+                        open: false,
+                    };
+                    text::encode(self.disk, record, cache_name, self.identity, Some(&next))
+                }
                 // What the peer calls its cache it says when it has it.
-                Some(kept) => text::encode_of(
+                Becomes::OfNext(kept) => text::encode_of(
                     self.disk,
                     kept,
                     (&next.host, &next.host),
                     self.identity,
                     Some(&next),
                 ),
-                None => text::encode(self.disk, record, cache_name, self.identity, Some(&next)),
             };
             // Beside the origin or nowhere: the other host has to see it.
             self.replace(self.path(), &text)?;

@@ -1,8 +1,10 @@
 //! What is said to a shard about disks that roam: their clients stand by while another host has them, and their
 //! caches may go ahead of them.
 //!
-//! Invariant: a flush of the origin that has failed since the other host began to copy, whoever asked for it, ends the
-//! copy: the origin may have lost what was copied.
+//! Invariants:
+//! - A disk is given when no write that this host has sent to its origin can land any more, however long that takes.
+//! - A flush of the origin that has failed since the other host began to copy, whoever asked for it, ends the copy: the
+//!   origin may have lost what was copied.
 
 use crate::client::Place;
 use crate::clients::Clients;
@@ -10,7 +12,6 @@ use crate::control::{Ahead, Attached, Borrow, Roaming};
 use crate::disks::Disks;
 use crate::error::{Reply, ShardError};
 use crate::jobs::{Job, Jobs};
-use crate::limits::LATE_TIME_MAX;
 use crate::own_requests::OwnRequests;
 use crate::spec::DiskSpec;
 use crate::standbys::Standbys;
@@ -90,7 +91,11 @@ impl<'a> RoamingWords<'a> {
                 Vec::new()
             }
             Roaming::Hold { is_return, reply } => {
-                let held = self.disks.serving(disk).and_then(|_| {
+                let held = self.disks.serving(disk).and_then(|slot| {
+                    let known = self.disks.get(slot);
+                    if known.is_some_and(|disk| !disk.may_land().is_zero()) {
+                        return Err(ShardError::LateWrites);
+                    }
                     let may = standbys.hold(disk, is_return, self.now);
                     may.then_some(()).ok_or(ShardError::InUse)
                 });
@@ -177,11 +182,11 @@ impl<'a> RoamingWords<'a> {
         };
         let place = Place::Standby(disk);
         self.clients.move_all(slot.into(), place, None);
-        let late_until = self.now + LATE_TIME_MAX;
         let known = self.disks.get_mut(slot);
         let known = known.expect("a slot that is known has a disk");
         known.disconnected_all();
-        if known.drain(reply, dirty, late_until) {
+        // A write that was given up may still land: over those of the next owner, were the disk given before.
+        if known.drain(reply, dirty, None) {
             self.disks.wait_for(slot);
             self.cache.cut_prefetches(slot, self.now);
         }

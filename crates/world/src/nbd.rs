@@ -117,6 +117,7 @@ impl NbdWorld {
         let limits = nbd_client::Settings {
             request_timeout: settings.request_timeout,
             reconnect_pause_max: Duration::from_millis(20),
+            settle_time: Duration::ZERO,
             first_cookie: seed,
         };
         let (client, links) = Client::new(&terms, geometry, limits, &pool);

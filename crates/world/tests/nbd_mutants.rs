@@ -11,13 +11,14 @@
 
 use block_io::{BufPool, OriginOp, OriginVerb, Token};
 use nbd_client::guard::{self, Guard};
-use nbd_client::{Client, Effect, SentChange};
+use nbd_client::{Client, Effect, LinkId, SentChange};
 use units::{Bytes, DiskSlot, Duration, Instant, Offset, Prng};
 use world::{Options, Violation, nbd};
 
 /// Seeds to look through: every rule is missed long before. Where the search begins is where a rule was
 /// missed last, if that takes long.
 const SEEDS: u64 = 50_000;
+const SETTLE_TIME: Duration = Duration::from_secs(30);
 
 /// The first seed in which the client breaks `expected` without this rule, and nothing with it.
 fn first_violation(rule: Guard, from: u64, expected: &str) -> Option<(u64, Violation)> {
@@ -45,7 +46,7 @@ macro_rules! missed {
         )+
 
         /// Rules that have a test here.
-        const TESTED: &[Guard] = &[Guard::FormerChangesFirst, $(Guard::$rule,)+];
+        const TESTED: &[Guard] = &[Guard::FormerChangesFirst, Guard::CutMayLand, $(Guard::$rule,)+];
     };
 }
 
@@ -55,24 +56,22 @@ fn no_rule_is_without_a_test() {
     assert_eq!(untested.next(), None);
 }
 
-/// Whether a client writes to a range that a former session's write may still land on. The worlds have
-/// one session each, so this one is played by hand.
-fn overtakes_a_former_session() -> bool {
+fn client() -> (Client, LinkId) {
     let settings = nbd::Settings::of(&mut Prng::new(1));
     let terms = settings.terms(8);
     let geometry = nbd_client::geometry(&terms, false).expect("a disk of whole sectors");
     let limits = nbd_client::Settings {
         request_timeout: Duration::from_secs(1),
         reconnect_pause_max: Duration::from_secs(1),
+        settle_time: SETTLE_TIME,
         first_cookie: 1,
     };
-    let (mut client, _) = Client::new(&[terms], geometry, limits, &BufPool::new());
-    let left = SentChange {
-        cookie: 99,
-        offset: 0,
-        length: 512,
-    };
-    client.expect_late_changes(&[left], Instant::ZERO + Duration::from_secs(30));
+    let (client, links) = Client::new(&[terms], geometry, limits, &BufPool::new());
+    (client, links[0])
+}
+
+/// Writes the first sector.
+fn write(client: &mut Client) {
     let op = OriginOp {
         token: Token(1),
         disk: DiskSlot::new(0),
@@ -84,6 +83,19 @@ fn overtakes_a_former_session() -> bool {
         },
     };
     client.submit(op, Instant::ZERO);
+}
+
+/// Whether a client writes to a range that a former session's write may still land on. The worlds have
+/// one session each, so this one is played by hand.
+fn overtakes_a_former_session() -> bool {
+    let (mut client, _) = client();
+    let left = SentChange {
+        cookie: 99,
+        offset: 0,
+        length: 512,
+    };
+    client.expect_late_changes(&[left], Instant::ZERO + Duration::from_secs(30));
+    write(&mut client);
     matches!(client.next_effect(), Some(Effect::Remember(_)))
 }
 
@@ -94,6 +106,29 @@ fn wait_for_the_changes_of_former_sessions() {
     let overtakes = overtakes_a_former_session();
     guard::remove(None);
     assert!(overtakes, "the rule is not needed");
+}
+
+/// Whether a client would let another host write while the first attempt of a write may still land.
+fn lets_another_host_write_too_early() -> bool {
+    let (mut client, link) = client();
+    write(&mut client);
+    client.ended(link, "the network".to_owned());
+    let settled = Instant::ZERO + SETTLE_TIME;
+    client.poll(Instant::ZERO, &mut Vec::new());
+    let may_land = !client.cut_bytes().is_zero();
+    client.poll(settled, &mut Vec::new());
+    // No connection, no answer, and time: the write itself has failed by now, and its first attempt is over.
+    assert_eq!(client.cut_bytes(), Bytes::ZERO);
+    !may_land
+}
+
+#[test]
+fn wait_for_the_changes_of_connections_that_were_cut() {
+    assert!(!lets_another_host_write_too_early());
+    guard::remove(Some(Guard::CutMayLand));
+    let too_early = lets_another_host_write_too_early();
+    guard::remove(None);
+    assert!(too_early, "the rule is not needed");
 }
 
 missed! {

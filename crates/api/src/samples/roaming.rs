@@ -18,6 +18,7 @@ pub fn roaming() -> RoamingDisks {
         role: RoamingRole::Standby,
         left_bytes: None,
         cache_move: None,
+        held_seconds: None,
         last_hand_over: None,
         ..roaming_disk()
     };
@@ -64,7 +65,9 @@ pub fn roaming_disk() -> RoamingDisk {
             shipped_bytes: 16 << 20,
             kept_bytes: 0,
             behind_bytes: Some(256 << 10),
+            expected_hit_ratio: Some(0.96),
         }),
+        held_seconds: None,
         last_hand_over: Some(HandOver {
             outcome: HandOverOutcome::Taken,
             peer: "node-b".to_owned(),

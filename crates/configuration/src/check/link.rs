@@ -69,7 +69,21 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
         if let Some(message) = cannot_roam(config, disk) {
             faults.push(Fault::new(format!("disk[{at}].roams"), message));
         }
+        let is_file = matches!(disk.origin, OriginConfig::File { .. });
+        if !is_file && disk.migration.strategy == Strategy::Proactive {
+            let message = "\"proactive\" reads the origin while the other host writes it, which only a file takes: choose \
+                \"live\"";
+            faults.push(Fault::new(
+                format!("disk[{at}].migration.strategy"),
+                message,
+            ));
+        }
     }
+    of_peers(config, faults);
+}
+
+/// What is wrong with the peers.
+fn of_peers(config: &Config, faults: &mut Vec<Fault>) {
     let mut names = BTreeMap::new();
     for (at, peer) in config.peers.iter().enumerate() {
         let key = |key: &str| format!("peer[{at}].{key}");
@@ -101,9 +115,11 @@ fn cannot_roam(config: &Config, disk: &DiskConfig) -> Option<&'static str> {
         Some("needs link.name: what the peer calls this host")
     } else if disk.id.is_none() {
         Some("needs the key id, the same on both hosts")
-    } else if !matches!(disk.origin, OriginConfig::File { .. }) {
+    } else if !matches!(disk.origin, OriginConfig::File { .. })
+        && config.daemon.owners_dir.is_none()
+    {
         Some(
-            "needs an origin that is a file which both hosts reach: the record of who has the disk is beside it",
+            "needs daemon.owners_dir, a folder that both hosts share, for the record of who has the disk: only a file has it beside itself",
         )
     } else if disk.read_only || disk.shared {
         Some("is for disks that are written: several hosts may read this one as it is")
@@ -193,11 +209,14 @@ mod tests {
         let sealed = [CACHE, LINK, PEER, DISK, ID, FILE, encrypted].concat();
         assert_eq!(faults_of(&sealed), [""; 0]);
         let nbd = "origin = { nbd = \"nbd://h/e\" }\n";
+        let shared = "[daemon]\nowners_dir = \"/shared\"\n";
+        let sound = [shared, CACHE, LINK, PEER, DISK, ID, nbd].concat();
+        assert_eq!(faults_of(&sound), [""; 0]);
         for (text, remedy) in [
             (vec![CACHE, LINK, DISK, ID, FILE], "[[peer]]"),
             (vec![CACHE, PEER, DISK, ID, FILE], "link.name"),
             (vec![CACHE, LINK, PEER, DISK, FILE], "the key id"),
-            (vec![CACHE, LINK, PEER, DISK, ID, nbd], "a file"),
+            (vec![CACHE, LINK, PEER, DISK, ID, nbd], "daemon.owners_dir"),
             (
                 vec![CACHE, LINK, PEER, DISK, ID, "read_only = true\n", FILE],
                 "as it is",
@@ -226,6 +245,11 @@ mod tests {
         let is_told = |fault: &String| {
             fault.starts_with("disk[0].migration.dirty: ") && fault.contains("choose strategy")
         };
+        assert!(faults.iter().any(is_told), "{faults:?}");
+        let shared = "[daemon]\nowners_dir = \"/shared\"\n";
+        let nbd = "origin = { nbd = \"nbd://h/e\" }\nmigration = { strategy = 'proactive' }\n";
+        let faults = faults_of(&[shared, CACHE, LINK, PEER, DISK, ID, nbd].concat());
+        let is_told = |fault: &String| fault.starts_with("disk[0].migration.strategy: ");
         assert!(faults.iter().any(is_told), "{faults:?}");
         let moves = "migration = { strategy = 'none' }\n";
         let stays = [CACHE, "[[disk]]\nname = \"d\"\n", moves, FILE].concat();

@@ -152,13 +152,16 @@ pub(super) async fn set_move(
 pub(super) struct Vouched {
     #[serde(default)]
     yes_its_owner_is_dead: bool,
+    #[serde(default)]
+    lose_dirty: bool,
 }
 
 /// Takes a disk over from an owner that is gone for good. Refused while that is there, has the origin locked, or may have
-/// bytes that the origin lacks.
+/// bytes that the origin lacks, unless those are given up.
 #[utoipa::path(post, path = "/v1/roaming/{name}/take", params(
     ("name" = String, Path),
     ("yes_its_owner_is_dead" = bool, Query, description = "Has to be true: no other host serves the disk, or will with what it has"),
+    ("lose_dirty" = Option<bool>, Query, description = "Whether bytes are given up that only the owner's flash has: the disk goes on as the origin has it"),
 ), responses(
     (status = 200, description = "The disk is here", body = RoamingDisk),
     (status = 400, description = "Nobody vouches for it that the owner is gone", body = Problem),
@@ -179,7 +182,7 @@ pub(super) async fn take_over(
     let taking = async move {
         control.refuse_when_stopping()?;
         let (entry, roaming) = control.observer().roams(&name)?;
-        roaming.take_over(&entry).await?;
+        roaming.take_over(&entry, vouched.lose_dirty).await?;
         control.observer().roaming_disk(&name).await
     };
     to_the_end(taking).await.map(Json)

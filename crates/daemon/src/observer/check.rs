@@ -111,6 +111,7 @@ impl Observer {
         let mut obstacles: Vec<Obstacle> = Vec::new();
         obstacles.extend(shown.as_ref().and_then(of_role));
         obstacles.extend(of_write_back(&status));
+        obstacles.extend(of_late_writes(&status));
         if let Some(shard) = self.shards.get(&entry.cache) {
             let pulse = shard.pulse().await;
             obstacles.extend(of_cache(&self.cache(shard, &pulse)));
@@ -150,12 +151,12 @@ impl Observer {
         let folders = self.remembered.dir().folders();
         let (disk, cache) = (entry.id, entry.cache.to_string());
         let looking = tokio::task::spawn_blocking(move || {
-            let size = origin::measure(&spec).map_err(|error| chain(&error))?;
+            let geometry = origin::measure(&spec).map_err(|error| chain(&error))?;
             let owner = OwnerFile::new(disk, &spec, &folders, &cache).load();
             let owner = owner.map_err(|error| chain(&error))?;
             let holder = owner.and_then(|owner| owner.holder);
             Ok((
-                size,
+                geometry.size,
                 holder.map(|shard::Holder { host, epoch }| Holder { host, epoch }),
             ))
         });
@@ -209,6 +210,19 @@ fn of_write_back(status: &DiskStatus) -> Option<Obstacle> {
         DestageState::Failing => Some(Obstacle::new("destage-fails", reason, "restore the origin")),
         _ => None,
     }
+}
+
+fn of_late_writes(status: &DiskStatus) -> Option<Obstacle> {
+    let bytes = Bytes::new(status.late_write_bytes);
+    (!bytes.is_zero()).then(|| {
+        Obstacle::new(
+            "late-writes",
+            &format!(
+                "the origin's server may still carry out writes of {bytes} of this host, over what the peer would write"
+            ),
+            "wait until the server has answered them, or settle_time of the origin has passed since the connection ended",
+        )
+    })
 }
 
 fn of_cache(cache: &CacheStatus) -> Option<Obstacle> {

@@ -10,12 +10,12 @@ use crate::peering::Peering;
 use crate::registry::Entry;
 use api::problem::ProblemKind;
 use api::types::Problem;
+use block_io::OriginGeometry;
 use handoff::{Found, Ownership};
 use shard::Offer;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
-use units::Bytes;
 
 /// After how long a key that cannot be had is asked for again: a program may be run for it.
 const KEY_PAUSE: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ pub(super) async fn run(
     };
     let handle = shard.handle().clone();
     let register = Register::new(&control, &entry, &peering);
-    let (size, found) = loop {
+    let (geometry, found) = loop {
         let (problem, pause) = match look(&control, &entry, &register).await {
             Ok(found) => break found,
             Err(problem) => problem,
@@ -59,9 +59,9 @@ pub(super) async fn run(
     };
     let offer = Offer {
         name: entry.config.name.to_string(),
-        size,
+        size: geometry.size,
         read_only: false,
-        can_discard: true,
+        can_discard: geometry.can_discard,
     };
     let needing = tell.clone();
     let needed = Arc::new(move |notice| {
@@ -69,7 +69,7 @@ pub(super) async fn run(
         let _ = needing.send(Happens::Needed(notice));
     });
     handle.roam(entry.id, offer, needed);
-    let steps = Steps::new(control, entry, (handle, peering), register, size);
+    let steps = Steps::new(control, entry, (handle, peering), register, geometry);
     steps.show_standby();
     let (ownership, actions) = Ownership::found(found);
     let recorded = found.record.map(|record| record.epoch);
@@ -79,13 +79,13 @@ pub(super) async fn run(
     roamer.run(actions, &mut told).await;
 }
 
-/// Looks how large a disk is, and whose, once its key can be had: a host without the key claims nothing. What is in the
+/// Looks what a disk is like, and whose, once its key can be had: a host without the key claims nothing. What is in the
 /// way otherwise, and after how long to look again.
 async fn look(
     control: &Control,
     entry: &Entry,
     register: &Register,
-) -> Result<(Bytes, Found), (Problem, Duration)> {
+) -> Result<(OriginGeometry, Found), (Problem, Duration)> {
     let key = control.opener().key_of(entry).await;
     key.map_err(|problem| (problem, KEY_PAUSE))?;
     let register = register.clone();

@@ -1,7 +1,11 @@
 //! What is cached here of a disk that was given away, or is about to be, read for the other host.
+//!
+//! What is sent is counted at the rate of the link. Blocks are sent as they are asked for, since a read may wait for them; the
+//! contents of a segment wait, for which nobody does who reads: without them the other host copies no further.
 
 use super::shipping::{Question, Shipping};
 use super::steps::Steps;
+use crate::pace::Pace;
 use crate::peering::Peering;
 use block_io::PAGE_BYTES;
 use cache::{Borrowed, LoanRequest, Shipped, ShippedWhat};
@@ -13,7 +17,7 @@ use shard::{Reply, ShardHandle, Watched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Mutex, oneshot};
-use units::{BlockIndex, DiskId};
+use units::{BlockIndex, Bytes, DiskId};
 
 /// A disk that was given away with this epoch of its new owner; or one that is here with it, of which the cache is
 /// copied ahead.
@@ -24,6 +28,8 @@ pub(super) struct Lending {
     shard: ShardHandle,
     /// Bytes of it that were lent.
     lent: Arc<AtomicU64>,
+    /// Of all disks together.
+    pace: Arc<Pace>,
     /// Its segments, the newest first, as they were when the new owner began to ask.
     segments: Arc<Mutex<Vec<SegmentIndex>>>,
     /// What its origin lacks is shipped, to this copy of the other host.
@@ -37,6 +43,7 @@ impl Lending {
             disk: steps.entry.id,
             shard: steps.handle.clone(),
             lent: steps.plan.counts_lent(),
+            pace: steps.peering.pace(),
             segments: Arc::default(),
             ships: None,
         }
@@ -121,6 +128,7 @@ impl Lending {
 
     async fn contents(&self, at: u32) -> Option<(Message, Vec<u8>)> {
         let disk = self.disk;
+        self.pace.wait().await;
         let mut segments = self.segments.lock().await;
         if at == 0 {
             let found = self.lend(LoanRequest::Segments { disk }).await?;
@@ -151,6 +159,7 @@ impl Lending {
         match self.lend(request).await? {
             Borrowed::Blocks(bytes) => {
                 self.lent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                self.pace.count(Bytes::new(bytes.len() as u64));
                 Some((Message::Bytes, bytes))
             }
             Borrowed::Segments(_) | Borrowed::Contents(_) | Borrowed::Records(_) => None,

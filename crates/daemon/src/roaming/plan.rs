@@ -5,7 +5,7 @@ use api::roaming::MoveSettings;
 use borrowing::Manner;
 use configuration::{Auto, MigrationConfig, Strategy};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use strategies::{Place, Row};
 use units::Bytes;
@@ -18,6 +18,16 @@ pub(super) struct Plan {
     of_link: Arc<Pace>,
     came: AtomicU64,
     lent: Arc<AtomicU64>,
+    copied: Mutex<Option<Copied>>,
+}
+
+/// How many blocks the other host has cached, and how many of those are cached here, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Copied {
+    there: u64,
+    here: u64,
+    /// All of it was gone through once: what comes may have been here before.
+    is_whole: bool,
 }
 
 impl Plan {
@@ -28,6 +38,7 @@ impl Plan {
             of_link,
             came: AtomicU64::new(0),
             lent: Arc::default(),
+            copied: Mutex::default(),
         }
     }
 
@@ -73,6 +84,51 @@ impl Plan {
         self.came.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
+    /// The other host has so many blocks cached, and so many of those are cached here. Neither is known: `None`.
+    pub(super) fn set_copied(&self, there_and_here: Option<(u64, u64)>) {
+        *self.copied() = there_and_here.map(|(there, here)| Copied {
+            there,
+            here,
+            is_whole: true,
+        });
+    }
+
+    /// The other host has so many blocks cached, and it is not known yet how many are here.
+    pub(super) fn listed(&self, there: u64) {
+        self.copied().get_or_insert(Copied {
+            there,
+            ..Copied::default()
+        });
+    }
+
+    /// So many of the blocks that the other host has cached have come.
+    pub(super) fn have_come(&self, blocks: u32) {
+        if let Some(copied) = &mut *self.copied()
+            && !copied.is_whole
+        {
+            copied.here = copied.there.min(copied.here + u64::from(blocks));
+        }
+    }
+
+    /// So many are not right any more.
+    pub(super) fn is_stale(&self, blocks: u32) {
+        if let Some(copied) = &mut *self.copied() {
+            copied.here = copied.here.saturating_sub(u64::from(blocks));
+        }
+    }
+
+    /// Of the reads that hit the other host's cache, how many will hit here: the part of its blocks that is here, as
+    /// far as that is known.
+    pub(super) fn hit_ratio(&self) -> Option<f64> {
+        let copied = (*self.copied()).filter(|copied| copied.there > 0)?;
+        #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
+        Some(copied.here as f64 / copied.there as f64)
+    }
+
+    fn copied(&self) -> MutexGuard<'_, Option<Copied>> {
+        self.copied.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The other host is asked for so many bytes.
     pub(super) fn asks_lender(&self, bytes: Bytes) {
         self.pace.count(bytes);
@@ -108,5 +164,32 @@ pub(super) fn manner(row: Row) -> Option<Manner> {
         (Place::Lender, _) => Some(Manner::Passes),
         (Place::Origin, Some(Place::Lender)) => Some(Manner::Pulls),
         (Place::Origin, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_reads_will_hit_as_blocks_have_come_and_are_right() {
+        let pace = Arc::new(Pace::new(Auto::Auto));
+        let plan = Plan::new(&MigrationConfig::default(), pace);
+        plan.have_come(3);
+        assert_eq!(plan.hit_ratio(), None, "nobody has said how many there are");
+        plan.listed(8);
+        plan.have_come(7);
+        plan.is_stale(1);
+        assert_eq!(plan.hit_ratio(), Some(0.75));
+        plan.have_come(100);
+        assert_eq!(plan.hit_ratio(), Some(1.0));
+        plan.set_copied(Some((10, 5)));
+        plan.listed(12);
+        plan.have_come(5);
+        assert_eq!(plan.hit_ratio(), Some(0.5), "they were here before");
+        plan.is_stale(100);
+        assert_eq!(plan.hit_ratio(), Some(0.0));
+        plan.set_copied(Some((0, 0)));
+        assert_eq!(plan.hit_ratio(), None, "nothing is cached there");
     }
 }

@@ -76,20 +76,24 @@ impl Pull {
 
     /// Lists and pulls all of it. How many blocks there are; none if the other host does not lend them any more.
     pub(super) async fn round(&self) -> Option<u64> {
+        let plan = &self.steps.plan;
         let mut blocks = 0;
         if self.lists {
-            blocks = self.pass(Pass::List).await?;
+            blocks = self.pass(Pass::List).await?.0;
+            plan.listed(blocks);
         }
         if let Some(from) = self.from {
-            blocks = self.pass(Pass::Pull(from)).await?;
+            let (all, came) = self.pass(Pass::Pull(from)).await?;
+            blocks = all;
+            plan.set_copied(Some((blocks, came)));
         }
         Some(blocks)
     }
 
-    /// Goes through the segments of the other host, the newest first. How many blocks they have; none if it does
-    /// not lend them any more.
-    async fn pass(&self, pass: Pass) -> Option<u64> {
-        let (mut at, mut blocks) = (0, 0);
+    /// Goes through the segments of the other host, the newest first. How many blocks they have, and how many of those are
+    /// here now; none if it does not lend them any more.
+    async fn pass(&self, pass: Pass) -> Option<(u64, u64)> {
+        let (mut at, mut blocks, mut came) = (0, 0, 0);
         loop {
             let (answer, contents) = oneshot::channel();
             self.tell.send(Happens::NeedsContents { at, answer }).ok()?;
@@ -97,17 +101,18 @@ impl Pull {
             blocks += runs.iter().map(|run| u64::from(run.count)).sum::<u64>();
             match pass {
                 Pass::List => self.steps.handle.list_borrowable(self.steps.entry.id, runs),
-                Pass::Pull(from) => self.pull(runs, from).await,
+                Pass::Pull(from) => came += self.pull(runs, from).await,
             }
             at += 1;
             if at >= segments {
-                return Some(blocks);
+                return Some((blocks, came));
             }
         }
     }
 
-    /// Brings runs into the cache, a window of blocks at a time, as fast as the plan lets it.
-    async fn pull(&self, runs: Vec<Run>, from: Place) {
+    /// Brings runs into the cache, a window of blocks at a time, as fast as the plan lets it. How many are there.
+    async fn pull(&self, runs: Vec<Run>, from: Place) -> u64 {
+        let mut came = 0;
         let mut pieces = runs.into_iter().flat_map(pieces).peekable();
         while pieces.peek().is_some() {
             self.steps.plan.wait(from).await;
@@ -117,14 +122,18 @@ impl Pull {
                 pieces.next_if(|piece| blocks + piece.count <= WINDOW_BLOCKS_MAX)
             {
                 blocks += piece.count;
-                under_way.push(self.begin(piece, from));
+                under_way.push((piece.count, self.begin(piece, from)));
             }
-            for ended in under_way {
+            for (count, ended) in under_way {
                 // What could not be pulled is read when a guest needs it.
-                let _ = ended.await;
+                if let Ok(Ok(())) = ended.await {
+                    came += u64::from(count);
+                    self.steps.plan.have_come(count);
+                }
             }
             self.steps.plan.rest(began.elapsed()).await;
         }
+        came
     }
 
     fn begin(&self, run: Run, from: Place) -> oneshot::Receiver<Result<(), ShardError>> {

@@ -1,15 +1,20 @@
 //! Which host has a disk: the owner's record beside its origin, and the decision in this host's folder.
 
+mod taking_over;
+
+use super::origin_lock::OriginLocked;
+use super::same_origin;
 use super::shipping::Kept;
 use crate::control::Control;
 use crate::peering::Peering;
 use crate::registry::Entry;
 use crate::settings;
-use api::problem::{Problem, ProblemKind};
+use block_io::OriginGeometry;
 use cache::OwnerRecord;
+use configuration::Auto;
 use durable_file::Readers;
 use handoff::{Decision, Found, Holder, Record};
-use origin::{Opened, OriginSpec};
+use origin::{Keeping, OriginSpec};
 use shard::{Folders, OwnerFile};
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -24,6 +29,9 @@ pub(super) struct Register {
     folders: Folders,
     cache: String,
     decision: PathBuf,
+    keeping: Option<Keeping>,
+    /// The most that the origin may lack, as this host's configuration has it.
+    dirty_max: Option<Bytes>,
     here: String,
     there: String,
 }
@@ -37,21 +45,36 @@ impl Register {
             folders: dir.folders(),
             cache: entry.cache.to_string(),
             decision: dir.path().join(format!("given-{}", entry.id)),
+            keeping: dir.keeping(),
+            dirty_max: match entry.config.write_back.dirty_max.0 {
+                Auto::Fixed(bytes) => Some(bytes),
+                Auto::Auto => None,
+            },
             here: peering.here().to_owned(),
             there: peering.there().to_owned(),
         }
     }
 
-    /// How large the disk is, and what the record and the decision say.
-    pub(super) fn look(&self) -> Result<(Bytes, Found), String> {
-        let size = origin::measure(&self.origin).map_err(|error| chain(&error))?;
-        let file = OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache);
+    /// What the disk is like, and what the record and the decision say.
+    pub(super) fn look(&self) -> Result<(OriginGeometry, Found), String> {
+        let measured = origin::measure(&self.origin).map_err(|error| chain(&error))?;
+        // A server opens it for reading when it is only asked what it is.
+        let geometry = OriginGeometry {
+            read_only: false,
+            ..measured
+        };
+        let file = self.file();
         if !file.is_seen_by_others() {
             let origin = &self.origin;
             return Err(format!(
                 "the origin {origin} is no regular file, and only this host would see who has the disk: set \
                  daemon.owners_dir to a folder that both hosts share"
             ));
+        }
+        if let Some(shared) = &self.folders.shared
+            && file.path().parent() == Some(shared)
+        {
+            same_origin::check(shared, self.disk, &self.origin.to_string())?;
         }
         let owner = file.load().map_err(|error| chain(&error))?;
         let record = match owner.and_then(|owner| owner.holder) {
@@ -68,7 +91,11 @@ impl Register {
         };
         let decision = self.decision()?.map(|(decision, _)| decision);
         let record = Some(record);
-        Ok((size, Found { record, decision }))
+        Ok((geometry, Found { record, decision }))
+    }
+
+    fn file(&self) -> OwnerFile {
+        OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache)
     }
 
     /// The last decision, and who had what the origin lacked then, if anybody.
@@ -94,15 +121,14 @@ impl Register {
 
     /// Lets the record name the peer with this epoch, under the origin's lock, which is held by what comes back.
     /// Nothing, if the record does already: then the peer may have locked the origin.
-    pub(super) fn record(&self, epoch: u64) -> Result<Option<Opened>, String> {
-        let file = OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache);
+    pub(super) fn record(&self, epoch: u64) -> Result<Option<OriginLocked>, String> {
+        let file = self.file();
         let owner = file.load().map_err(|error| chain(&error))?;
         let holder = owner.and_then(|owner| owner.holder);
         if holder.is_some_and(|holder| holder.epoch >= epoch) {
             return Ok(None);
         }
-        let opened = origin::open(&self.origin, false).map_err(|error| chain(&error))?;
-        let mut file = file.of_file(opened.identity());
+        let mut locked = OriginLocked::take(&self.origin, file).map_err(|error| chain(&*error))?;
         let next = shard::Holder {
             host: self.there.clone(),
             epoch,
@@ -116,71 +142,18 @@ impl Register {
         });
         // If the record has gone on from there, the peer knows more than this host does.
         let handed = match kept {
-            None => file.hand_to(next, is_next),
+            None => locked.file().hand_to(next, is_next),
             Some(Kept { cache, period }) => {
                 let record = OwnerRecord {
                     epoch: period,
                     cache,
                     open: true,
                 };
-                file.hand_with(next, record, is_next)
+                locked.file().hand_with(next, record, is_next)
             }
         };
         let _ = handed.map_err(|error| chain(&error))?;
-        Ok(Some(opened))
-    }
-
-    /// Lets the record name this host in place of one that is gone for good. Returns the new epoch.
-    ///
-    /// # Errors
-    /// If that host may have bytes that the origin lacks, the origin is locked or cannot be reached, or the record names
-    /// this host, or none.
-    pub(super) fn take_over(&self) -> Result<u64, Problem> {
-        let failed =
-            |error: &dyn std::error::Error| Problem::new(ProblemKind::Origin, chain(error));
-        let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
-        let file = OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache);
-        let owner = file.load().map_err(|error| failed(&error))?;
-        let Some((owner, before)) =
-            owner.and_then(|owner| owner.holder.clone().map(|before| (owner, before)))
-        else {
-            return Err(refused(
-                "no host has the disk: the first that reaches the origin takes it".to_owned(),
-            ));
-        };
-        if before.host == self.here {
-            return Err(refused("the owner's record names this host".to_owned()));
-        }
-        if owner.record.open {
-            let detail = format!(
-                "the cache '{}' of '{}' may have bytes that the origin lacks",
-                owner.cache_name, before.host
-            );
-            let remedy = format!(
-                "start the daemon of '{}' with its flash: it serves the disk, or gives it away",
-                before.host
-            );
-            return Err(Problem::new(ProblemKind::Dirty, detail).with_remedy(remedy));
-        }
-        // Whoever still serves the disk has the lock.
-        let opened = origin::open(&self.origin, false).map_err(|error| {
-            failed(&error)
-                .with_remedy("see that no host has the origin open: a host that does is not gone")
-        })?;
-        let mut file = file.of_file(opened.identity());
-        let epoch = before.epoch + 1;
-        let next = shard::Holder {
-            host: self.here.clone(),
-            epoch,
-        };
-        let is_next = |found: Option<&shard::Holder>| found == Some(&before);
-        match file.hand_to(next, is_next) {
-            Ok(true) => Ok(epoch),
-            Ok(false) => Err(refused(
-                "the owner's record has changed meanwhile".to_owned(),
-            )),
-            Err(error) => Err(failed(&error)),
-        }
+        Ok(Some(locked))
     }
 }
 

@@ -166,6 +166,7 @@ impl Copy {
 
     /// Copies until the disk comes here, or nobody waits for it any more.
     async fn copy(&self, finishing: &mut Finishing) -> Result<(), Ended> {
+        self.steps.plan.set_copied(None);
         // What one has noted that ended is not asked for any more.
         detach(&self.steps).await;
         let epoch = self.watch().await?;
@@ -289,6 +290,9 @@ impl Copy {
             let runs = decode_runs(&answer.data).ok_or(Ended)?;
             if runs.is_empty() {
                 return Ok(());
+            }
+            for (_, count) in &runs {
+                self.steps.plan.is_stale(*count);
             }
             let discards: Vec<_> = runs.into_iter().map(|run| self.discard(run)).collect();
             for discarded in discards {

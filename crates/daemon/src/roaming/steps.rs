@@ -1,6 +1,7 @@
 //! The steps of a hand-over that take time: each is under way on its own while the task listens on.
 
 use super::Error;
+use super::origin_lock::OriginLocked;
 use super::plan::Plan;
 use super::register::Register;
 use super::shipping::{Kept, Shipping};
@@ -13,7 +14,6 @@ use block_io::OriginGeometry;
 use cache::{OfDirty, Tenure};
 use configuration::{Dirty, WritePolicy};
 use handoff::{Action, Event, TakeError};
-use origin::Opened;
 use shard::{Reply, ShardHandle};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,8 +23,6 @@ use units::Bytes;
 
 /// After how long what failed or was refused is tried again.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// The smallest unit of address and length of a disk whose origin is a file.
-const SECTOR: Bytes = Bytes::new(512);
 
 /// What a disk's hand-over is carried out with.
 pub(super) struct Steps {
@@ -33,10 +31,12 @@ pub(super) struct Steps {
     pub(super) handle: ShardHandle,
     pub(super) peering: Peering,
     pub(super) register: Register,
+    /// What its origin is like, whoever has the disk.
+    geometry: OriginGeometry,
     pub(super) size: Bytes,
     pub(super) plan: Plan,
     /// What keeps the origin locked while its record is written.
-    locked: Mutex<Option<Opened>>,
+    locked: Mutex<Option<OriginLocked>>,
     /// The last failure that was logged: it is not said again until something has gone well.
     failure: Mutex<Option<String>>,
     /// With which epoch the disk comes of which the cache was copied ahead.
@@ -50,13 +50,13 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// For a disk of this size, with the shard that serves it and the peer.
+    /// For a disk with this geometry, with the shard that serves it and the peer.
     pub(super) fn new(
         control: Arc<Control>,
         entry: Entry,
         (handle, peering): (ShardHandle, Peering),
         register: Register,
-        size: Bytes,
+        geometry: OriginGeometry,
     ) -> Self {
         let plan = Plan::new(&entry.config.migration, peering.pace());
         Self {
@@ -66,7 +66,8 @@ impl Steps {
             handle,
             peering,
             register,
-            size,
+            geometry,
+            size: geometry.size,
             locked: Mutex::new(None),
             failure: Mutex::new(None),
             copied: AtomicU64::new(0),
@@ -168,7 +169,16 @@ impl Steps {
         while !self.ask(|shard, reply| shard.give(id, dirty, reply)).await {
             tokio::time::sleep(RETRY_PAUSE).await;
         }
+        if self.control.refuse_when_stopping().is_err() {
+            // The disk may have left with writes that can still land: the next daemon waits for those.
+            std::future::pending::<()>().await;
+        }
+        self.control
+            .opener()
+            .settle_origin(&self.entry, false)
+            .await;
         self.control.registry().give_origin_back(&self.entry);
+        self.plan.set_copied(None);
         self.show_standby();
         Event::Closed
     }
@@ -221,13 +231,9 @@ impl Steps {
 
     /// Clients find the disk, which is elsewhere.
     pub(super) fn show_standby(&self) {
-        let geometry = OriginGeometry {
-            size: self.size,
-            sector: SECTOR,
-            can_discard: true,
-            read_only: false,
+        let phase = Phase::Standby {
+            geometry: self.geometry,
         };
-        let phase = Phase::Standby { geometry };
         self.control.registry().set_phase(&self.entry, phase);
         self.control.disk_sockets().settle();
     }

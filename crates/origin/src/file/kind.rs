@@ -5,7 +5,6 @@ use crate::open::{Kind, Reached};
 use crate::{FileSpec, Identity, Keeping, OpenError, Origin};
 use block_io::{BufPool, OriginGeometry};
 use ring::Ring;
-use units::Bytes;
 
 impl Kind for FileSpec {
     /// What was in flight when a process ended is over with it, so nothing is kept.
@@ -21,7 +20,7 @@ impl Kind for FileSpec {
         Ok(Box::new(open_beside(self)?))
     }
 
-    fn measure(&self) -> Result<Bytes, OpenError> {
+    fn measure(&self) -> Result<OriginGeometry, OpenError> {
         measure(self)
     }
 }

@@ -206,12 +206,17 @@ fn lock_like_qemu(fd: &OwnedFd, named: &OriginSpec, read_only: bool) -> Result<(
 ///
 /// # Errors
 /// [`OpenError::Unreachable`].
-pub fn measure(spec: &FileSpec) -> Result<Bytes, OpenError> {
+pub fn measure(spec: &FileSpec) -> Result<OriginGeometry, OpenError> {
     let failed = |errno: Errno| unreachable_because(&OriginSpec::File(spec.clone()), errno.into());
     let flags = OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NONBLOCK;
     let fd = rustix::fs::open(&spec.path, flags, Mode::empty()).map_err(failed)?;
     let size = rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(failed)?;
-    Ok(Bytes::new(size))
+    Ok(OriginGeometry {
+        size: Bytes::new(size),
+        sector: Bytes::new(SECTOR),
+        read_only: false,
+        can_discard: true,
+    })
 }
 
 fn unreachable_because(origin: &OriginSpec, source: io::Error) -> OpenError {

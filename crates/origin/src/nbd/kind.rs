@@ -5,7 +5,6 @@ use crate::open::{Kind, Reached};
 use crate::{Keeping, NbdSpec, OpenError, Origin};
 use block_io::{BufPool, OriginGeometry};
 use ring::Ring;
-use units::Bytes;
 
 impl Kind for NbdSpec {
     fn reach(
@@ -24,8 +23,8 @@ impl Kind for NbdSpec {
         })
     }
 
-    fn measure(&self) -> Result<Bytes, OpenError> {
-        Ok(dial(self, true, None)?.geometry().size)
+    fn measure(&self) -> Result<OriginGeometry, OpenError> {
+        Ok(dial(self, true, None)?.geometry())
     }
 }
 

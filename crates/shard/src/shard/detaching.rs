@@ -29,7 +29,7 @@ impl Shard {
         let late_until = self.now + LATE_TIME_MAX;
         let disk = self.disks.get_mut(slot);
         let disk = disk.expect("a slot that is known has a disk");
-        if !disk.drain(reply, dirty, late_until) {
+        if !disk.drain(reply, dirty, Some(late_until)) {
             return;
         }
         self.disks.wait_for(slot);

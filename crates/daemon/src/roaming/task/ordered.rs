@@ -17,7 +17,7 @@ impl Roamer {
     pub(super) async fn ordered(&mut self, order: Order) {
         // Who asked may have gone.
         match order {
-            Order::TakeOver(reply) => self.take_over(reply).await,
+            Order::TakeOver { lose_dirty, reply } => self.take_over(lose_dirty, reply).await,
             Order::Announce { to_here, reply } => {
                 let _ = reply.send(self.announce(to_here).await);
             }
@@ -128,15 +128,17 @@ impl Roamer {
             shipped_bytes,
             kept_bytes,
             behind_bytes: self.steps.shipping.behind_bytes(),
+            expected_hit_ratio: plan.hit_ratio().filter(|_| phase != MovePhase::Idle),
         });
     }
 
     /// An operator says that the owner is gone: this host does in its place what it would have done last.
-    async fn take_over(&mut self, reply: Obeyed) {
+    async fn take_over(&mut self, lose_dirty: bool, reply: Obeyed) {
         let taken = match self.ownership.role() {
             Role::Standby | Role::Claiming => {
                 let register = self.steps.register.clone();
-                let taking = tokio::task::spawn_blocking(move || register.take_over()).await;
+                let taking =
+                    tokio::task::spawn_blocking(move || register.take_over(lose_dirty)).await;
                 taking.unwrap_or_else(|error| {
                     Err(Problem::new(ProblemKind::Failed, error.to_string()))
                 })

@@ -45,13 +45,16 @@ pub enum Migrate {
     /// Take a disk whose owner is gone for good
     ///
     /// Only where the other host will never again serve the disk with what it has. Refused while a session with it stands,
-    /// while it has the origin locked, and while its flash may have bytes that the origin lacks.
+    /// while it has the origin locked, and while its flash may have bytes that the origin lacks, unless those are given up.
     Take {
         /// The disk's name
         name: Name,
         /// Say that the owner is gone for good
         #[arg(long, required = true)]
         yes_its_owner_is_dead: bool,
+        /// Give up what only the owner's flash has: the disk goes on as the origin has it
+        #[arg(long)]
+        lose_dirty: bool,
     },
 }
 

@@ -34,8 +34,12 @@ pub(super) async fn run(
             let disk: RoamingDisk = client.get(&path).await?;
             show(global, &disk, render::disk)
         }
-        Migrate::Take { name, .. } => {
-            let path = format!("/v1/roaming/{name}/take?yes_its_owner_is_dead=true");
+        Migrate::Take {
+            name, lose_dirty, ..
+        } => {
+            let path = format!(
+                "/v1/roaming/{name}/take?yes_its_owner_is_dead=true&lose_dirty={lose_dirty}"
+            );
             let sent = client.send::<(), _>(Method::POST, &path, None);
             let disk: RoamingDisk = progress::waiting(format!("taking {name}"), sent).await?;
             show(global, &disk, render::disk)

@@ -79,6 +79,9 @@ pub(super) fn disk(out: &mut String, disk: &RoamingDisk) -> fmt::Result {
     if let Some(moves) = &disk.cache_move {
         lines.extend(cache_move(moves));
     }
+    if let Some(held) = disk.held_seconds {
+        lines.push(("held", format!("requests wait since {}", seconds(held))));
+    }
     let last = disk.last_hand_over.as_ref();
     lines.push((
         "last",
@@ -126,6 +129,13 @@ fn cache_move(moves: &CacheMove) -> Vec<(&'static str, String)> {
             format!("{came} came from the peer, {lent} were lent to it"),
         ),
     ];
+    if let Some(ratio) = moves.expected_hit_ratio {
+        let percent = 100.0 * ratio;
+        lines.push((
+            "",
+            format!("{percent:.0} % of the peer's hits are expected to hit here"),
+        ));
+    }
     lines.extend(dirty_data(moves));
     lines
 }
