@@ -25,6 +25,10 @@ const KEY: &str = "key";
 
 /// What differs from the usual.
 #[derive(Clone, Copy)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 pub struct RoamingSettings {
     /// `through`, `around` or `back`.
     pub write_policy: &'static str,
