@@ -309,18 +309,59 @@ mod tests {
         assert_eq!(first_of(&header(4096, most)[..15]), Ok(None));
     }
 
+    /// A frame with these bytes as its message.
+    fn raw(message: &[u8], data: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(&length(message.len()));
+        bytes.extend_from_slice(&length(data.len()));
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(message);
+        bytes.extend_from_slice(data);
+        bytes
+    }
+
+    fn of(message: &Message) -> Vec<u8> {
+        postcard::to_allocvec(message).unwrap()
+    }
+
+    #[test]
+    fn a_look_and_records_keep_to_their_limits() {
+        let look = |host: &str, count| {
+            of(&Message::Look {
+                look: DiskLook {
+                    size: None,
+                    is_encrypted: true,
+                    role: DiskRole::Between,
+                    holder: Some(Holder {
+                        host: host.to_owned(),
+                        epoch: 1,
+                    }),
+                    obstacles: vec![Obstacle::new("a\nb", "c", "d"); count],
+                },
+            })
+        };
+        assert!(first_of(&raw(&look("a", OBSTACLES_MAX), b"")).is_ok());
+        for (host, count) in [("a", OBSTACLES_MAX + 1), ("a\x1b[2J", 0)] {
+            let refused = first_of(&raw(&look(host, count), b""));
+            assert_eq!(refused, Err(Violation::Limits));
+        }
+        let records = |base, first, end| {
+            of(&Message::Records {
+                period: 1,
+                first,
+                base,
+                end,
+            })
+        };
+        assert!(first_of(&raw(&records(1, 2, 3), b"data")).is_ok());
+        for (base, first, end) in [(2, 1, 3), (1, 3, 2)] {
+            let refused = first_of(&raw(&records(base, first, end), b""));
+            assert_eq!(refused, Err(Violation::Limits));
+        }
+    }
+
     #[test]
     fn what_is_no_message_is_refused_again_and_again() {
-        let raw = |message: &[u8], data: &[u8]| {
-            let mut bytes = Vec::new();
-            bytes.extend_from_slice(&length(message.len()));
-            bytes.extend_from_slice(&length(data.len()));
-            bytes.extend_from_slice(&[0; 8]);
-            bytes.extend_from_slice(message);
-            bytes.extend_from_slice(data);
-            bytes
-        };
-        let of = |message: &Message| postcard::to_allocvec(message).unwrap();
         let bytes = of(&Message::Bytes);
         assert!(first_of(&raw(&bytes, b"data")).is_ok());
         assert_eq!(first_of(&raw(b"\xff", b"")), Err(Violation::NoMessage));
@@ -355,38 +396,6 @@ mod tests {
                 first_of(&raw(&read(offset, length), b"")),
                 Err(Violation::Limits)
             );
-        }
-        let look = |host: &str, count| {
-            of(&Message::Look {
-                look: DiskLook {
-                    size: None,
-                    is_encrypted: true,
-                    role: DiskRole::Between,
-                    holder: Some(Holder {
-                        host: host.to_owned(),
-                        epoch: 1,
-                    }),
-                    obstacles: vec![Obstacle::new("a\nb", "c", "d"); count],
-                },
-            })
-        };
-        assert!(first_of(&raw(&look("a", OBSTACLES_MAX), b"")).is_ok());
-        for (host, count) in [("a", OBSTACLES_MAX + 1), ("a\x1b[2J", 0)] {
-            let refused = first_of(&raw(&look(host, count), b""));
-            assert_eq!(refused, Err(Violation::Limits));
-        }
-        let records = |base, first, end| {
-            of(&Message::Records {
-                period: 1,
-                first,
-                base,
-                end,
-            })
-        };
-        assert!(first_of(&raw(&records(1, 2, 3), b"data")).is_ok());
-        for (base, first, end) in [(2, 1, 3), (1, 3, 2)] {
-            let refused = first_of(&raw(&records(base, first, end), b""));
-            assert_eq!(refused, Err(Violation::Limits));
         }
         let mut stream = Frames::new();
         stream.push(&raw(b"\xff", b""));

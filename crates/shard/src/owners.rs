@@ -130,6 +130,7 @@ pub struct OwnerFile {
 }
 
 /// What becomes of what a record says of a cache when the disk goes to another host.
+#[derive(Clone, Copy)]
 enum Becomes {
     /// It stays.
     AsItWas,

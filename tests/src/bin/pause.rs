@@ -62,7 +62,7 @@ fn moved(lab: &Lab, dirty: &'static str, plan: Plan) -> anyhow::Result<()> {
         if guest.try_write(0, &block(0, 2))?.is_ok() {
             break stopped.elapsed();
         }
-        if stopped.elapsed() > Duration::from_secs(600) {
+        if stopped.elapsed() > Duration::from_mins(10) {
             anyhow::bail!("the disk does not come");
         }
     };

@@ -74,37 +74,41 @@ impl<'a> Commands<'a> {
                 .attached(disk)
                 .and_then(|disk| disk.may_grow(size))
                 .map(|()| Kind::Grow { disk, size }),
+            Command::Stop => Ok(Kind::Stop),
+            about_log => return self.about_log(id, about_log),
+        };
+        self.begin_job(id, kind);
+    }
+
+    /// Begins what concerns the log of a disk, or its write policy.
+    fn about_log(&mut self, id: ControlId, command: Command) {
+        let ended = match command {
             Command::SetPolicy { disk, policy } => {
-                let ended = self.state.changes().set_policy(id, disk, policy);
-                return self.state.ports.command_ended(id, ended);
+                self.state.changes().set_policy(id, disk, policy)
             }
-            Command::Destage { disk } => {
-                let ended = self.state.changes().demand_destage(id, disk);
-                return self.state.ports.command_ended(id, ended);
-            }
+            Command::Destage { disk } => self.state.changes().demand_destage(id, disk),
             Command::HoldDestage { disk, number } => {
-                let ended = self.state.changes().hold_destage(id, disk, number);
-                return self.state.ports.command_ended(id, ended);
+                self.state.changes().hold_destage(id, disk, number)
             }
             Command::ReleaseDestage { disk, number } => {
                 self.state.changes().release_destage(disk, number);
-                return self.state.ports.command_ended(id, Some(Ok(())));
+                Some(Ok(()))
             }
             Command::SetWriteBack { disk, write_back } => {
-                let ended = self.state.changes().set_write_back(disk, write_back);
-                return self.state.ports.command_ended(id, Some(ended));
+                Some(self.state.changes().set_write_back(disk, write_back))
             }
             Command::Ship {
                 disk,
                 epoch,
                 shipment,
-            } => {
-                let ended = self.state.back_requests().keep(id, disk, epoch, shipment);
-                return self.state.ports.command_ended(id, ended);
-            }
-            Command::Stop => Ok(Kind::Stop),
+            } => self.state.back_requests().keep(id, disk, epoch, shipment),
+            Command::Attach { .. }
+            | Command::Detach { .. }
+            | Command::Drop { .. }
+            | Command::Grow { .. }
+            | Command::Stop => unreachable!("a job"),
         };
-        self.begin_job(id, kind);
+        self.state.ports.command_ended(id, ended);
     }
 
     fn begin_job(&mut self, id: ControlId, kind: Result<Kind, ControlError>) {

@@ -310,7 +310,7 @@ impl Cache {
                 }
             }
             Some(Over::Detaches { id, fingerprint }) => {
-                self.state.commands().begin_detach(id, disk, fingerprint)
+                self.state.commands().begin_detach(id, disk, fingerprint);
             }
             None => {}
         }
