@@ -134,11 +134,11 @@ impl Still {
     }
 }
 
-fn move_over_kills(
+/// Two hosts, of which the first has what the origin lacks, and a guest that has come to the other.
+fn with_guest_at_both(
     lab: &Lab,
-    still: Still,
-    (victims, dirty): (&[usize], &'static str),
-) -> anyhow::Result<()> {
+    dirty: &'static str,
+) -> anyhow::Result<(RoamingPair, Expected, Session)> {
     let settings = RoamingSettings {
         dirty,
         ..RoamingSettings::default()
@@ -154,7 +154,15 @@ fn move_over_kills(
     let mut new = pair.client(1)?;
     new.read(0, BLOCK)?;
     std::thread::sleep(RECONNECTS);
+    Ok((pair, expected, new))
+}
 
+fn move_over_kills(
+    lab: &Lab,
+    still: Still,
+    (victims, dirty): (&[usize], &'static str),
+) -> anyhow::Result<()> {
+    let (mut pair, mut expected, mut new) = with_guest_at_both(lab, dirty)?;
     let mut before = still.prepare(&pair, dirty)?;
     let asking = std::thread::spawn(move || {
         let written = new.try_write(ASKED * BLOCK, &block(ASKED, 2))?;
