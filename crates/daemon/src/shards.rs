@@ -61,15 +61,7 @@ impl Shard {
         &self,
         send: impl FnOnce(&ShardHandle, Reply<T>),
     ) -> Result<T, ShardError> {
-        let (sender, answer) = oneshot::channel();
-        send(
-            &self.handle,
-            Box::new(move |result| {
-                // Nobody waits any more if the request's client has gone.
-                let _ = sender.send(result);
-            }),
-        );
-        answer.await.unwrap_or(Err(ShardError::Ended))
+        ask(&self.handle, send).await
     }
 
     pub(super) async fn pulse(&self) -> Pulse {
@@ -83,6 +75,31 @@ impl Shard {
             Ok(Err(_)) | Err(_) => Pulse::Silent,
         }
     }
+}
+
+/// Sends a command to a shard. What comes back has its answer, or is closed if the shard has ended.
+pub(super) fn send<T: Send + 'static>(
+    handle: &ShardHandle,
+    command: impl FnOnce(&ShardHandle, Reply<T>),
+) -> oneshot::Receiver<Result<T, ShardError>> {
+    let (sender, answer) = oneshot::channel();
+    command(
+        handle,
+        Box::new(move |result| {
+            // Nobody waits any more if the request's client has gone.
+            let _ = sender.send(result);
+        }),
+    );
+    answer
+}
+
+/// Sends a command to a shard and waits for its answer.
+pub(super) async fn ask<T: Send + 'static>(
+    handle: &ShardHandle,
+    command: impl FnOnce(&ShardHandle, Reply<T>),
+) -> Result<T, ShardError> {
+    let answer = send(handle, command);
+    answer.await.unwrap_or(Err(ShardError::Ended))
 }
 
 /// The shards by the name of their cache.

@@ -11,12 +11,12 @@ use super::lending::from_wire;
 use super::standing::{Ended, ask};
 use super::steps::Steps;
 use super::{Happens, shipping::Question};
+use crate::shards;
 use cache::Shipment;
 use link_protocol::{Message, decode_records};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
 use units::Bytes;
 
 /// How often the owner is asked when there was nothing more.
@@ -153,20 +153,13 @@ impl Keeping {
 
     /// Keeps it durably.
     async fn keep(&self, shipment: Shipment<Vec<u8>>) -> Result<(), String> {
-        let (sender, answer) = oneshot::channel();
-        let reply = Box::new(move |result: Result<(), shard::ShardError>| {
-            let _ = sender.send(result);
+        let (id, period) = (self.steps.entry.id, shipment.period + 1);
+        let keeping = shards::ask(&self.steps.handle, |shard, reply| {
+            shard.ahead().keep_records(id, period, shipment, reply);
         });
-        let period = shipment.period + 1;
-        let id = self.steps.entry.id;
-        self.steps
-            .handle
-            .ahead()
-            .keep_records(id, period, shipment, reply);
-        match tokio::time::timeout(KEEP_TIME_MAX, answer).await {
-            Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => Err(units::errors::chain(&error)),
-            Ok(Err(_)) => Err("the cache here has ended".to_owned()),
+        match tokio::time::timeout(KEEP_TIME_MAX, keeping).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(units::errors::chain(&error)),
             Err(_) => Err("the flash here takes too long, or has no room".to_owned()),
         }
     }

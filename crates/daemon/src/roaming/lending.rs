@@ -7,16 +7,17 @@ use super::shipping::{Question, Shipping};
 use super::steps::Steps;
 use crate::pace::Pace;
 use crate::peering::Peering;
+use crate::shards::ask;
 use block_io::PAGE_BYTES;
 use cache::{Borrowed, LoanRequest, Shipped, ShippedWhat};
 use flash_format::{Erasure, ErasureKind, SegmentIndex};
 use link_protocol::{
     DATA_MAX, Erased, Frame, Message, NotServed, Record, RecordWhat, encode_records, encode_runs,
 };
-use shard::{Reply, ShardHandle, Watched};
+use shard::{ShardHandle, Watched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::Mutex;
 use units::{BlockIndex, Bytes, DiskId};
 
 /// A disk that was given away with this epoch of its new owner; or one that is here with it, of which the cache is
@@ -70,10 +71,11 @@ impl Lending {
     /// Notes from now on what changes of a disk that is here, for the host that copies its cache.
     pub(super) fn watch(self, what: Watched, peering: Peering, number: u64) {
         tokio::spawn(async move {
-            let watched = ask(|reply| self.shard.watch(self.disk, Some(what), reply)).await;
+            let (disk, what) = (self.disk, Some(what));
+            let watched = ask(&self.shard, |shard, reply| shard.watch(disk, what, reply)).await;
             let message = match watched {
-                Some(()) => Message::Watched { epoch: self.epoch },
-                None => not_served().0,
+                Ok(()) => Message::Watched { epoch: self.epoch },
+                Err(_) => not_served().0,
             };
             let _ = peering.say(Frame::numbered(number, message)).await;
         });
@@ -167,7 +169,9 @@ impl Lending {
     }
 
     async fn stale(&self) -> Option<(Message, Vec<u8>)> {
-        let changed = ask(|reply| self.shard.take_changes(self.disk, reply)).await?;
+        let disk = self.disk;
+        let changed = ask(&self.shard, |shard, reply| shard.take_changes(disk, reply)).await;
+        let changed = changed.ok()?;
         let runs: Vec<_> = changed
             .iter()
             .map(|run| (run.first.get(), run.count))
@@ -196,17 +200,10 @@ impl Lending {
     }
 
     async fn lend(&self, request: LoanRequest) -> Option<Borrowed<Vec<u8>>> {
-        ask(|reply| self.shard.lend(self.disk, request, reply)).await
+        let disk = self.disk;
+        let lent = ask(&self.shard, |shard, reply| shard.lend(disk, request, reply)).await;
+        lent.ok()
     }
-}
-
-/// Asks a shard. None: it refuses, or has stopped.
-async fn ask<T: Send + 'static>(send: impl FnOnce(Reply<T>)) -> Option<T> {
-    let (sender, answer) = oneshot::channel();
-    send(Box::new(move |result| {
-        let _ = sender.send(result);
-    }));
-    answer.await.ok()?.ok()
 }
 
 /// A record as the link has it.

@@ -8,6 +8,7 @@
 
 use super::Happens;
 use super::steps::Steps;
+use crate::shards;
 use borrowing::Run;
 use link_protocol::{Frame, Message, decode_runs};
 use shard::ShardError;
@@ -137,20 +138,15 @@ impl Pull {
     }
 
     fn begin(&self, run: Run, from: Place) -> oneshot::Receiver<Result<(), ShardError>> {
-        let (sender, ended) = oneshot::channel();
-        let reply = Box::new(move |result| {
-            let _ = sender.send(result);
-        });
-        let (id, handle) = (self.steps.entry.id, &self.steps.handle);
-        match from {
+        let id = self.steps.entry.id;
+        shards::send(&self.steps.handle, |handle, reply| match from {
             Place::Lender => handle.pull(id, run, reply),
             Place::Origin => {
                 let bytes = u64::from(run.count) * units::BLOCK_BYTES;
                 self.steps.plan.asks_origin(Bytes::new(bytes));
                 handle.prefetch(id, run, reply);
             }
-        }
-        ended
+        })
     }
 }
 

@@ -11,6 +11,7 @@
 //! - Whatever goes wrong, or takes too long, ends in the disk being drained.
 
 use super::steps::Steps;
+use crate::shards;
 use cache::Shipment;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -230,14 +231,12 @@ impl Steps {
             number: HOLDS.fetch_add(1, Ordering::Relaxed),
             is_kept: false,
         };
-        let (sender, answer) = oneshot::channel();
-        let reply = Box::new(move |result: Result<(), shard::ShardError>| {
-            let _ = sender.send(result);
+        let held = shards::ask(&self.handle, |shard, reply| {
+            shard
+                .ahead()
+                .hold_destage(self.entry.id, hold.number, reply);
         });
-        self.handle
-            .ahead()
-            .hold_destage(self.entry.id, hold.number, reply);
-        if let Err(error) = answer.await.ok()? {
+        if let Err(error) = held.await {
             let disk = &self.entry.config.name;
             tracing::debug!(%disk, %error, "what the origin lacks is not shipped");
             return None;

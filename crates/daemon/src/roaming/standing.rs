@@ -18,6 +18,7 @@ use super::held_copy::HeldCopy;
 use super::keeping::Keeping;
 use super::pulling::Pull;
 use super::steps::Steps;
+use crate::shards;
 use borrowing::Run;
 use link_protocol::{Frame, Message, decode_runs};
 use std::convert::Infallible;
@@ -128,13 +129,10 @@ impl<'a> Attachment<'a> {
 }
 
 async fn detach(steps: &Steps) {
-    let (sender, answer) = oneshot::channel();
-    let reply = Box::new(move |result: Result<(), _>| {
-        let _ = sender.send(result);
-    });
-    steps.handle.stand_down(steps.entry.id, reply);
+    let id = steps.entry.id;
+    let left = shards::ask(&steps.handle, |shard, reply| shard.stand_down(id, reply));
     // A shard that has stopped has no disks.
-    let _ = answer.await;
+    let _ = left.await;
 }
 
 /// Who copies.
@@ -303,19 +301,14 @@ impl Copy {
     }
 
     fn discard(&self, run: (u64, u32)) -> oneshot::Receiver<Result<(), shard::ShardError>> {
-        let (sender, answer) = oneshot::channel();
-        let reply = Box::new(move |result| {
-            let _ = sender.send(result);
-        });
         let run = Run {
             first: BlockIndex::new(run.0),
             count: run.1,
         };
-        self.steps
-            .handle
-            .ahead()
-            .stale(self.steps.entry.id, run, reply);
-        answer
+        let id = self.steps.entry.id;
+        shards::send(&self.steps.handle, |shard, reply| {
+            shard.ahead().stale(id, run, reply);
+        })
     }
 
     /// Asks the owner. No answer comes if the session is lost.

@@ -9,6 +9,7 @@ use super::standing::Preparation;
 use crate::control::Control;
 use crate::peering::Peering;
 use crate::registry::{Entry, Phase};
+use crate::shards;
 use api::types::Problem;
 use block_io::OriginGeometry;
 use cache::{OfDirty, Tenure};
@@ -18,7 +19,7 @@ use shard::{Reply, ShardHandle};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use units::Bytes;
 
 /// After how long what failed or was refused is tried again.
@@ -239,14 +240,7 @@ impl Steps {
     }
 
     async fn ask(&self, send: impl FnOnce(&ShardHandle, Reply<()>)) -> bool {
-        let (sender, answer) = oneshot::channel();
-        let reply = Box::new(move |result| {
-            let _ = sender.send(result);
-        });
-        send(&self.handle, reply);
-        // A shard that has stopped answers nothing.
-        let outcome = answer.await.map_err(Error::from);
-        let outcome = outcome.and_then(|result| result.map_err(Error::from));
+        let outcome = shards::ask(&self.handle, send).await;
         self.has_gone_well(outcome, "the disk stays here")
     }
 

@@ -13,6 +13,7 @@ use super::under_way::UnderWay;
 use super::wording::{heard, refusal, worded};
 use super::{Happens, Told};
 use crate::hand_overs::Seen;
+use crate::shards;
 use block_io::IoError;
 use borrowing::Ask;
 use handoff::{Action, Event, IncomingClient, Look, Message, Notice, Ownership, Refusal, Role};
@@ -23,7 +24,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use strategies::Ahead;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
 use units::{Bytes, Offset};
 
 /// How long a guest waits for its disk, or for the bytes of a read.
@@ -353,13 +353,11 @@ impl Roamer {
     async fn claimed(&mut self, is_return: bool) {
         let disk = &self.steps.entry.config.name;
         tracing::debug!(%disk, is_return, "the peer claims the disk");
-        let (sender, answer) = oneshot::channel();
-        let reply = Box::new(move |look| {
-            let _ = sender.send(look);
-        });
         let id = self.steps.entry.id;
-        self.steps.handle.look_at_roaming(id, reply);
-        let Ok(Ok(look)) = answer.await else {
+        let looking = shards::ask(&self.steps.handle, |shard, reply| {
+            shard.look_at_roaming(id, reply);
+        });
+        let Ok(look) = looking.await else {
             return;
         };
         let Look {
