@@ -9,6 +9,7 @@ use crate::jobs::{Ended, Kind};
 use crate::ports::Wake;
 use crate::tenants::Use;
 use crate::views::Views;
+use crate::write_back::OfDirty;
 use block_io::IoError;
 use units::DiskSlot;
 
@@ -23,7 +24,7 @@ impl<'a> Commands<'a> {
     }
 
     pub(super) fn start(&mut self, id: ControlId, command: Command) {
-        let kind = match command {
+        let ended = match command {
             Command::Attach {
                 disk,
                 name,
@@ -39,50 +40,29 @@ impl<'a> Commands<'a> {
             } => {
                 let rules = Disk::new(size, policy, tenure);
                 let rules = rules.with(read_only, shared, write_back);
-                self.state
-                    .candidate(disk)
-                    .judge(disk, name, &tenant, rules, fingerprint, owner)
-                    .map(|newcomer| Kind::Attach(Box::new(newcomer)))
+                let judged = self.state.candidate(disk).judge(
+                    disk,
+                    name,
+                    &tenant,
+                    rules,
+                    fingerprint,
+                    owner,
+                );
+                let kind = judged.map(|newcomer| Kind::Attach(Box::new(newcomer)));
+                return self.begin_job(id, kind);
             }
             Command::Detach {
                 disk,
                 fingerprint,
                 dirty,
-            } => {
-                self.state.host_record.retire_again(&mut self.state.ports);
-                let result = self.state.disks.attached(disk).and_then(Disk::may_detach);
-                if result.is_ok() && self.state.backs.has(disk) {
-                    let begun = self.state.changes().detach(id, disk, fingerprint, dirty);
-                    return self.state.ports.command_ended(id, begun.err().map(Err));
-                }
-                result.map(|()| Kind::Detach { disk, fingerprint })
+            } => return self.detach(id, disk, fingerprint, dirty),
+            Command::Drop { disk } => return self.drop_blocks(id, disk),
+            Command::Grow { disk, size } => {
+                let attached = self.state.disks.attached(disk);
+                let grows = attached.and_then(|disk| disk.may_grow(size));
+                return self.begin_job(id, grows.map(|()| Kind::Grow { disk, size }));
             }
-            Command::Drop { disk } => {
-                if let Some(tenant) = self.state.disks.tenant_of(disk) {
-                    self.state
-                        .admission
-                        .unstage_all(tenant, |key| key.disk() == disk);
-                }
-                let attached = self.state.disks.attached(disk).map(|_| ());
-                attached
-                    .and_then(|()| self.state.flash.check_clean(disk))
-                    .map(|()| Kind::Drop { disk })
-            }
-            Command::Grow { disk, size } => self
-                .state
-                .disks
-                .attached(disk)
-                .and_then(|disk| disk.may_grow(size))
-                .map(|()| Kind::Grow { disk, size }),
-            Command::Stop => Ok(Kind::Stop),
-            about_log => return self.about_log(id, about_log),
-        };
-        self.begin_job(id, kind);
-    }
-
-    /// Begins what concerns the log of a disk, or its write policy.
-    fn about_log(&mut self, id: ControlId, command: Command) {
-        let ended = match command {
+            Command::Stop => return self.begin_job(id, Ok(Kind::Stop)),
             Command::SetPolicy { disk, policy } => {
                 self.state.changes().set_policy(id, disk, policy)
             }
@@ -102,13 +82,29 @@ impl<'a> Commands<'a> {
                 epoch,
                 shipment,
             } => self.state.back_requests().keep(id, disk, epoch, shipment),
-            Command::Attach { .. }
-            | Command::Detach { .. }
-            | Command::Drop { .. }
-            | Command::Grow { .. }
-            | Command::Stop => unreachable!("a job"),
         };
         self.state.ports.command_ended(id, ended);
+    }
+
+    fn detach(&mut self, id: ControlId, disk: DiskSlot, fingerprint: Option<u128>, dirty: OfDirty) {
+        self.state.host_record.retire_again(&mut self.state.ports);
+        let result = self.state.disks.attached(disk).and_then(Disk::may_detach);
+        if result.is_ok() && self.state.backs.has(disk) {
+            let begun = self.state.changes().detach(id, disk, fingerprint, dirty);
+            return self.state.ports.command_ended(id, begun.err().map(Err));
+        }
+        self.begin_job(id, result.map(|()| Kind::Detach { disk, fingerprint }));
+    }
+
+    fn drop_blocks(&mut self, id: ControlId, disk: DiskSlot) {
+        if let Some(tenant) = self.state.disks.tenant_of(disk) {
+            self.state
+                .admission
+                .unstage_all(tenant, |key| key.disk() == disk);
+        }
+        let attached = self.state.disks.attached(disk).map(|_| ());
+        let clean = attached.and_then(|()| self.state.flash.check_clean(disk));
+        self.begin_job(id, clean.map(|()| Kind::Drop { disk }));
     }
 
     fn begin_job(&mut self, id: ControlId, kind: Result<Kind, ControlError>) {
