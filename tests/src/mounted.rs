@@ -1,5 +1,6 @@
 //! An NBD export as a file, by FUSE: flash that can be pulled out, recorded, or made to refuse.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -155,13 +156,55 @@ impl WeakFlash {
     }
 }
 
-/// A file whose sync can be made to fail: an origin that loses writes.
-pub struct UnsyncedOrigin {
-    /// In a folder that takes other files, too: the owner's record is to lie beside it.
+/// An image that an nbdkit of its own serves, mounted as a file in a folder that takes other files, too: an owner's record
+/// is to lie beside it.
+struct Served {
     file: PathBuf,
-    failing: PathBuf,
     _mounted: Mounted,
     _server: Process,
+}
+
+impl Served {
+    /// Mounts what nbdkit serves that has these arguments.
+    fn mount<S: AsRef<OsStr>>(
+        lab: &Lab,
+        name: &str,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> anyhow::Result<Self> {
+        let socket = lab.path(&format!("{name}.sock"));
+        let mut command = Command::new("nbdkit");
+        command.args(["-f", "-e", "image", "-U"]).arg(&socket);
+        let server = Process::start(lab, name, command.args(arguments))?;
+        wait_until("the origin to listen", limits::SHORT, || {
+            Ok(std::os::unix::net::UnixStream::connect(&socket).is_ok())
+        })?;
+        let uri = format!("nbd+unix:///image?socket={}", socket.display());
+        let mounted = Mounted::new(lab, &uri)?;
+        let file = lab.path(&format!("{name}.raw"));
+        std::fs::write(&file, "")?;
+        run(Command::new("mount")
+            .arg("--bind")
+            .arg(&mounted.file)
+            .arg(&file))?;
+        Ok(Self {
+            file,
+            _mounted: mounted,
+            _server: server,
+        })
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Whatever goes wrong here shows when the folder cannot be removed.
+        let _ = run(Command::new("umount").arg("--lazy").arg(&self.file));
+    }
+}
+
+/// A file whose sync can be made to fail: an origin that loses writes.
+pub struct UnsyncedOrigin {
+    served: Served,
+    failing: PathBuf,
 }
 
 impl UnsyncedOrigin {
@@ -172,47 +215,24 @@ impl UnsyncedOrigin {
     /// When it cannot be mounted.
     pub fn mount(lab: &Lab, image: &Image) -> anyhow::Result<Self> {
         let failing = lab.path("sync-fails");
-        let socket = lab.path("unsynced.sock");
         let (file, fails) = (image.path().display(), failing.display());
         let count = "bs=64k iflag=fullblock,count_bytes,skip_bytes";
         let seek = "bs=64k iflag=fullblock oflag=seek_bytes conv=notrunc";
-        let mut command = Command::new("nbdkit");
-        command
-            .args(["-f", "-e", "image", "-U"])
-            .arg(&socket)
-            .arg("eval")
-            .arg(format!("get_size=stat -c %s {file}"))
-            .arg(format!(
-                "pread=dd if={file} {count} count=$3 skip=$4 status=none"
-            ))
-            .arg(format!("pwrite=dd of={file} {seek} seek=$4 status=none"))
-            .arg("can_flush=exit 0")
-            .arg(format!(
-                "flush=if [ -e {fails} ]; then echo EIO lost >&2; exit 1; fi"
-            ));
-        let server = Process::start(lab, "unsynced", &mut command)?;
-        wait_until("the origin to listen", limits::SHORT, || {
-            Ok(std::os::unix::net::UnixStream::connect(&socket).is_ok())
-        })?;
-        let uri = format!("nbd+unix:///image?socket={}", socket.display());
-        let mounted = Mounted::new(lab, &uri)?;
-        let file = lab.path("unsynced.raw");
-        std::fs::write(&file, "")?;
-        run(Command::new("mount")
-            .arg("--bind")
-            .arg(&mounted.file)
-            .arg(&file))?;
-        Ok(Self {
-            file,
-            failing,
-            _mounted: mounted,
-            _server: server,
-        })
+        let plugin = [
+            "eval".to_owned(),
+            format!("get_size=stat -c %s {file}"),
+            format!("pread=dd if={file} {count} count=$3 skip=$4 status=none"),
+            format!("pwrite=dd of={file} {seek} seek=$4 status=none"),
+            "can_flush=exit 0".to_owned(),
+            format!("flush=if [ -e {fails} ]; then echo EIO lost >&2; exit 1; fi"),
+        ];
+        let served = Served::mount(lab, "unsynced", plugin)?;
+        Ok(Self { served, failing })
     }
 
     /// The file.
     pub fn file(&self) -> &Path {
-        &self.file
+        &self.served.file
     }
 
     /// Each sync of it fails while there is something here.
@@ -221,20 +241,8 @@ impl UnsyncedOrigin {
     }
 }
 
-impl Drop for UnsyncedOrigin {
-    fn drop(&mut self) {
-        // Whatever goes wrong here shows when the folder cannot be removed.
-        let _ = run(Command::new("umount").arg("--lazy").arg(&self.file));
-    }
-}
-
 /// A file each of whose reads and writes takes long: an origin that is far away.
-pub struct SlowOrigin {
-    /// In a folder that takes other files, too: the owner's record is to lie beside it.
-    file: PathBuf,
-    _mounted: Mounted,
-    _server: Process,
-}
+pub struct SlowOrigin(Served);
 
 impl SlowOrigin {
     /// Mounts an image; `delay` is how long each request takes, as nbdkit writes it (`5ms`).
@@ -243,42 +251,18 @@ impl SlowOrigin {
     ///
     /// When it cannot be mounted.
     pub fn mount(lab: &Lab, image: &Image, delay: &str) -> anyhow::Result<Self> {
-        let socket = lab.path("slow.sock");
-        let mut command = Command::new("nbdkit");
-        command
-            .args(["-f", "-e", "image", "-U"])
-            .arg(&socket)
-            .args(["--filter=delay", "file"])
-            .arg(image.path())
-            .args([format!("rdelay={delay}"), format!("wdelay={delay}")]);
-        let server = Process::start(lab, "slow", &mut command)?;
-        wait_until("the origin to listen", limits::SHORT, || {
-            Ok(std::os::unix::net::UnixStream::connect(&socket).is_ok())
-        })?;
-        let uri = format!("nbd+unix:///image?socket={}", socket.display());
-        let mounted = Mounted::new(lab, &uri)?;
-        let file = lab.path("slow.raw");
-        std::fs::write(&file, "")?;
-        run(Command::new("mount")
-            .arg("--bind")
-            .arg(&mounted.file)
-            .arg(&file))?;
-        Ok(Self {
-            file,
-            _mounted: mounted,
-            _server: server,
-        })
+        let plugin = [
+            "--filter=delay".to_owned(),
+            "file".to_owned(),
+            image.path().display().to_string(),
+            format!("rdelay={delay}"),
+            format!("wdelay={delay}"),
+        ];
+        Served::mount(lab, "slow", plugin).map(Self)
     }
 
     /// The file.
     pub fn file(&self) -> &Path {
-        &self.file
-    }
-}
-
-impl Drop for SlowOrigin {
-    fn drop(&mut self) {
-        // Whatever goes wrong here shows when the folder cannot be removed.
-        let _ = run(Command::new("umount").arg("--lazy").arg(&self.file));
+        &self.0.file
     }
 }

@@ -22,6 +22,7 @@ use crate::{
 const SHARED: &str = "owners";
 const VHOST_SOCKET: &str = "vda.sock";
 const KEY: &str = "key";
+const BLOCK: u64 = 4096;
 
 /// What differs from the usual.
 #[derive(Clone, Copy)]
@@ -447,8 +448,6 @@ impl RoamingPair {
     /// At the first block that differs.
     pub fn flush_and_compare(&mut self, expected: &Expected) -> anyhow::Result<()> {
         let owner = self.owner()?;
-        self.host(owner)
-            .command(&["disk", "flush", Self::DISK, "--wait"])?;
         self.flush_and_compare_at(owner, expected)
     }
 
@@ -461,5 +460,19 @@ impl RoamingPair {
         self.flush_to_origin(at)?;
         let bytes = std::fs::read(self.image.path()).context("the image")?;
         expected.compare("the origin", &bytes)
+    }
+
+    /// Gives the origin other bytes, but of one block, so that nobody can mistake where bytes come from. What it had.
+    ///
+    /// # Errors
+    ///
+    /// When the image cannot be read or written.
+    pub fn replace_origin(&self, but: u64) -> anyhow::Result<Vec<u8>> {
+        let origin = std::fs::read(self.image.path())?;
+        let mut other_bytes = vec![0xee; origin.len()];
+        let bytes = usize::try_from(but * BLOCK)?..usize::try_from((but + 1) * BLOCK)?;
+        other_bytes[bytes.clone()].copy_from_slice(&origin[bytes]);
+        std::fs::write(self.image.path(), other_bytes)?;
+        Ok(origin)
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use e2e::{
     Expected, HeldOrigin, HeldServer, Image, Lab, Origin, OriginSettings, Relay, RoamingPair,
-    RoamingSettings, SHORT, Session, block, hearth, moves, scenario, wait_until,
+    RoamingSettings, SHORT, Session, block, hearth, moves, scenario, there_and_back, wait_until,
 };
 
 const KEYS: &str = RoamingPair::EXPORT_KEYS;
@@ -17,16 +17,11 @@ const SLOW_KEYS: &str =
     "reconnect_pause_max = '200ms', request_timeout = '60s', settle_time = '5s'";
 const TOOLS: &[&str] = &["nbdkit", "openssl"];
 
-fn start(
-    lab: &Lab,
-    write_policy: &'static str,
-    vhost_user: bool,
-) -> anyhow::Result<(RoamingPair, Origin)> {
+fn start(lab: &Lab, write_policy: &'static str) -> anyhow::Result<(RoamingPair, Origin)> {
     let image = Image::new(lab, "origin.raw", RoamingPair::IMAGE_MIB)?;
     let origin = Origin::start(lab, &image, OriginSettings::default())?;
     let settings = RoamingSettings {
         write_policy,
-        vhost_user,
         ..RoamingSettings::default()
     };
     let mut pair = RoamingPair::over_export(lab, image, (&origin.uri(), KEYS), settings)?;
@@ -38,27 +33,8 @@ fn start(
 
 fn goes_there_and_back(write_policy: &'static str) {
     scenario(TOOLS, |lab| {
-        let (mut pair, _origin) = start(lab, write_policy, false)?;
-        let mut expected = Expected::of(&pair.image)?;
-        for round in 1..=3 {
-            let here = usize::from(round % 2 == 0);
-            let there = 1 - here;
-            let mut source = pair.client(here)?;
-            expected.write(&mut source, (0..400).step_by(3), round)?;
-            source.flush()?;
-            expected.write(&mut source, (1..400).step_by(7), round + 100)?;
-            let mut destination = pair.client(there)?;
-            expected.check("the destination, before it writes", &mut destination)?;
-            source.close()?;
-            expected.write(&mut destination, (2..400).step_by(11), round + 200)?;
-            pair.wait_until_owned_by(there)?;
-            expected.check("the destination", &mut destination)?;
-            destination.flush()?;
-            pair.flush_and_compare(&expected)?;
-            destination.close()?;
-            let (host, _) = pair.record()?;
-            ensure!(host == RoamingPair::NAMES[there], "{host} has it");
-        }
+        let (mut pair, _origin) = start(lab, write_policy)?;
+        there_and_back(&mut pair, write_policy == "back")?;
         pair.stop_both()
     });
 }
@@ -76,7 +52,7 @@ fn a_disk_on_an_export_with_unwritten_data_goes_there_and_back() {
 #[test]
 fn a_server_that_is_away_holds_the_disk_and_loses_nothing() {
     scenario(TOOLS, |lab| {
-        let (mut pair, mut origin) = start(lab, "back", false)?;
+        let (mut pair, mut origin) = start(lab, "back")?;
         let mut expected = Expected::of(&pair.image)?;
         let mut source = pair.client(0)?;
         expected.write(&mut source, 0..300, 1)?;

@@ -149,16 +149,6 @@ fn moves(pair: &mut RoamingPair, written: u64) -> anyhow::Result<(Expected, Sess
     Ok((expected, destination))
 }
 
-/// Gives the origin other bytes, but of one block. What it had.
-fn replace_origin(pair: &RoamingPair, but: u64) -> anyhow::Result<Vec<u8>> {
-    let origin = std::fs::read(pair.image.path())?;
-    let mut other_bytes = vec![0xee; origin.len()];
-    let bytes = usize::try_from(but * BLOCK)?..usize::try_from((but + 1) * BLOCK)?;
-    other_bytes[bytes.clone()].copy_from_slice(&origin[bytes]);
-    std::fs::write(pair.image.path(), other_bytes)?;
-    Ok(origin)
-}
-
 #[test]
 fn a_vm_waits_until_everything_is_copied() {
     scenario(RoamingPair::TOOLS, |lab| {
@@ -170,7 +160,7 @@ fn a_vm_waits_until_everything_is_copied() {
         let mut pair = RoamingPair::start(lab, settings)?;
         let (expected, mut destination) = moves(&mut pair, 7)?;
         // Its write is answered, so everything is there.
-        let origin = replace_origin(&pair, 7)?;
+        let origin = pair.replace_origin(7)?;
         let warm = warm_blocks(&pair, 1)?;
         ensure!(warm == expected.blocks(), "{warm} blocks were there");
         expected.check("the destination", &mut destination)?;
@@ -191,7 +181,7 @@ fn a_pool_is_read_at_the_last_host_each_time_and_nothing_is_kept() {
         let mut pair = RoamingPair::start(lab, settings)?;
         let (expected, mut destination) = moves(&mut pair, 7)?;
         wait_until(IN_PLACE, LIMIT, || Ok(pair.log(1)?.contains(IN_PLACE)))?;
-        let origin = replace_origin(&pair, 7)?;
+        let origin = pair.replace_origin(7)?;
         for round in ["first", "again"] {
             let mut seen = Vec::new();
             // One at a time: a read that has block 7, too, goes to the origin.

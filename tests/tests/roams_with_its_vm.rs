@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use e2e::{Expected, Lab, RoamingPair, RoamingSettings, Session, block, scenario, wait_until};
+use e2e::{
+    Expected, Lab, RoamingPair, RoamingSettings, Session, block, scenario, there_and_back,
+    wait_until,
+};
 
 fn goes_there_and_back(write_policy: &'static str) {
     scenario(RoamingPair::TOOLS, |lab| {
@@ -14,35 +17,7 @@ fn goes_there_and_back(write_policy: &'static str) {
             ..RoamingSettings::default()
         };
         let mut pair = RoamingPair::start(lab, settings)?;
-        let mut expected = Expected::of(&pair.image)?;
-        for round in 1..=3 {
-            let here = usize::from(round % 2 == 0);
-            let there = 1 - here;
-            let mut source = pair.client(here)?;
-            expected.write(&mut source, (0..400).step_by(3), round)?;
-            source.flush()?;
-            expected.write(&mut source, (1..400).step_by(7), round + 100)?;
-            expected.check("the source", &mut source)?;
-            pair.wait_until_owned_by(here)?;
-            let at_origin = std::fs::read(pair.image.path())?;
-            let is_behind = expected.compare("the origin", &at_origin).is_err();
-            ensure!(is_behind == (write_policy == "back"), "what the origin has");
-            let mut destination = pair.client(there)?;
-            expected.check("the destination, before it writes", &mut destination)?;
-            // Not written here.
-            destination.flush()?;
-            pair.wait_until_owned_by(here)?;
-            source.close()?;
-            expected.write(&mut destination, (2..400).step_by(11), round + 200)?;
-            pair.wait_until_owned_by(there)?;
-            expected.check("the destination", &mut destination)?;
-            destination.flush()?;
-            pair.flush_and_compare(&expected)?;
-            expected.check("the destination, cold or warm", &mut destination)?;
-            destination.close()?;
-            let (host, _) = pair.record()?;
-            ensure!(host == RoamingPair::NAMES[there], "{host} has it");
-        }
+        there_and_back(&mut pair, write_policy == "back")?;
         pair.stop_both()
     });
 }
