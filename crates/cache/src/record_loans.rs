@@ -116,8 +116,6 @@ impl<'a> Shipping<'a> {
                 What::Erasure(erasure) => Some(ShippedWhat::Erased(erasure)),
                 What::Data { block, slot: lies } => {
                     if let Location::Memory(bytes) = flash.bytes_of(&self.ports.store, lies) {
-                        let pool = self.ports.pool();
-                        let bytes = flash.ciphers().shown(pool, slot, block, bytes);
                         Some(block_of(block, bytes))
                     } else {
                         gathering.missing.push(Missing {

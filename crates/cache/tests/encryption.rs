@@ -6,7 +6,9 @@
 mod rig;
 
 use block_io::BlockCipher;
-use cache::{ControlError, OfDirty, WriteBack, WritePolicy};
+use cache::{
+    Borrowed, ControlError, LoanRequest, NotLent, OfDirty, ShippedWhat, WriteBack, WritePolicy,
+};
 use rig::{Rig, page};
 use std::num::NonZeroU64;
 use units::{BlockIndex, Bytes, DiskId, Duration, Offset};
@@ -79,6 +81,53 @@ fn nothing_of_the_guest_lies_plainly_on_flash_and_everything_is_read_back() {
     assert_eq!(rig.origin_block(3), three);
     assert_eq!(rig.origin_block(39), page(7));
     assert_eq!(rig.read(39), Ok(page(7)), "a clean block now");
+}
+
+/// What another host gets of a block.
+fn lent(rig: &mut Rig, block: u64) -> Result<Vec<u8>, NotLent> {
+    let (disk, first, count) = (DiskId::from_u128(1), BlockIndex::new(block), 1);
+    match rig.lend(LoanRequest::Blocks { disk, first, count })? {
+        Borrowed::Blocks(bytes) => Ok(bytes.iter().flat_map(|slice| slice.to_vec()).collect()),
+        other => panic!("a block has bytes, not {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_lent_to_another_host_is_plain_wherever_it_lies() {
+    let mut rig = Rig::encrypted(0x80, WritePolicy::Through);
+    rig.fill_origin(5, 7);
+    assert_eq!(rig.read(5), Ok(page(7)));
+    assert_eq!(lent(&mut rig, 5), Ok(page(7)), "from the open chunk");
+    rig.pass(Duration::from_secs(2));
+    assert!(rig.has_on_flash(&page(7 ^ 0x80 ^ 5)));
+    assert_eq!(lent(&mut rig, 5), Ok(page(7)), "from flash");
+    rig.detach(OfDirty::Flush).unwrap();
+    assert_eq!(lent(&mut rig, 5), Err(NotLent), "its key has gone with it");
+    let disk = DiskId::from_u128(1);
+    rig.cache_mut().lend_with(disk, Box::new(Xor(0x81)));
+    assert_eq!(lent(&mut rig, 5), Err(NotLent), "another key");
+    rig.cache_mut().lend_with(disk, Box::new(Xor(0x80)));
+    assert_eq!(lent(&mut rig, 5), Ok(page(7)));
+}
+
+#[test]
+fn what_is_shipped_to_another_host_is_plain_wherever_it_lies() {
+    let mut rig = Rig::encrypted(0x80, WritePolicy::Back);
+    let shipped = |rig: &mut Rig| {
+        let mut records = rig.records(0).unwrap().records;
+        match records.pop().unwrap().what {
+            ShippedWhat::Block { bytes, .. } => bytes,
+            ShippedWhat::Erased(erased) => panic!("a block was written, not {erased:?}"),
+        }
+    };
+    rig.hold_flash_writes = true;
+    rig.write(3, 7);
+    assert_eq!(shipped(&mut rig), page(7), "from memory");
+    rig.hold_flash_writes = false;
+    rig.free();
+    rig.flush();
+    assert!(rig.has_on_flash(&page(7 ^ 0x80 ^ 3)));
+    assert_eq!(shipped(&mut rig), page(7), "from flash");
 }
 
 #[test]

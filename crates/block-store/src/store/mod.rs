@@ -61,7 +61,7 @@ use units::{BlockIndex, DiskSlot, FlashSlot};
 pub enum Location {
     /// On flash, in this slot.
     Flash(FlashSlot),
-    /// On its way to flash: here are its bytes.
+    /// On its way to flash: here are its bytes, decrypted.
     Memory(Slice),
     /// Not in the cache.
     Nowhere,

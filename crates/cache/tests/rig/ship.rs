@@ -70,7 +70,7 @@ impl Rig {
     }
 
     /// Another host asks for this.
-    fn lend(&mut self, request: LoanRequest) -> Result<Borrowed, NotLent> {
+    pub(crate) fn lend(&mut self, request: LoanRequest) -> Result<Borrowed, NotLent> {
         let now = self.now;
         self.cache_mut().lend(LoanId(0), request, now);
         self.settle();
