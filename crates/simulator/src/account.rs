@@ -12,7 +12,7 @@ use crate::cache::CacheModel;
 use crate::counters::Counters;
 use crate::latency::{LatencyModel, Times};
 use crate::number::{count, length, real};
-use crate::outcome::{Chore, DIRTY, HIT, Outcomes, RAM, STORED, runs};
+use crate::outcome::{Chore, HIT, Outcomes, STORED, Tally, runs};
 use crate::series::{Axis, Sample, Series};
 use crate::warmup::Warmup;
 use crate::write_policy::WritePolicy;
@@ -315,13 +315,13 @@ impl Run {
         }
         let accesses = length(blocks.len());
         self.accesses += accesses;
-        let hits = blocks.iter().map(|block| u64::from(block & HIT)).sum();
+        let tally = Tally::of(blocks);
         counters.bytes += request.record.length.get();
-        counters.hit_bytes += hit_bytes(&request.record, blocks, hits, self.block_bytes);
+        counters.hit_bytes += hit_bytes(&request.record, blocks, tally.hits, self.block_bytes);
         if request.record.op == Op::Read {
-            count_read(counters, blocks, hits, self.block_bytes);
+            count_read(counters, blocks, tally, self.block_bytes);
         } else {
-            count_write(counters, blocks, hits);
+            count_write(counters, length(blocks.len()), tally);
             count_origin_write(
                 counters,
                 request,
@@ -359,12 +359,13 @@ fn mean(used: Used) -> f64 {
     used.weighted as f64 / real(used.weight)
 }
 
-fn count_read(counters: &mut Counters, blocks: &[u8], hits: u64, block_bytes: u64) {
+fn count_read(counters: &mut Counters, blocks: &[u8], tally: Tally, block_bytes: u64) {
+    let hits = tally.hits;
     let misses = length(blocks.len()) - hits;
     counters.read_requests += 1;
     counters.reads += hits + misses;
     counters.read_hits += hits;
-    counters.ram_read_hits += in_ram(blocks);
+    counters.ram_read_hits += tally.in_ram;
     counters.origin_read_bytes += misses * block_bytes;
     counters.origin_reads += match (hits, misses) {
         (_, 0) => 0,
@@ -375,31 +376,18 @@ fn count_read(counters: &mut Counters, blocks: &[u8], hits: u64, block_bytes: u6
             fetches
         }
     };
-    let stored: u64 = blocks.iter().map(|block| u64::from(block & STORED)).sum();
-    counters.flash_fill_blocks += stored / u64::from(STORED);
+    counters.flash_fill_blocks += tally.stored;
 }
 
-/// Blocks that were staged in RAM.
-fn in_ram(blocks: &[u8]) -> u64 {
-    let staged: u64 = blocks.iter().map(|block| u64::from(block & RAM)).sum();
-    staged / u64::from(RAM)
-}
-
-fn count_write(counters: &mut Counters, blocks: &[u8], hits: u64) {
+fn count_write(counters: &mut Counters, blocks: u64, tally: Tally) {
     counters.write_requests += 1;
-    counters.writes += length(blocks.len());
-    counters.write_hits += hits;
-    counters.ram_write_hits += in_ram(blocks);
-    let stored: u64 = blocks.iter().map(|block| u64::from(block & STORED)).sum();
-    let stored = stored / u64::from(STORED);
+    counters.writes += blocks;
+    counters.write_hits += tally.hits;
+    counters.ram_write_hits += tally.in_ram;
     // What was in RAM was not on flash: there it is new.
-    let updated = |block: &u8| u64::from(block & (HIT | RAM | STORED | DIRTY) == HIT | STORED);
-    let updates: u64 = blocks.iter().map(updated).sum();
-    let logged: u64 = blocks.iter().map(|block| u64::from(block & DIRTY)).sum();
-    let logged = logged / u64::from(DIRTY);
-    counters.flash_update_blocks += updates;
-    counters.flash_dirty_blocks += logged;
-    counters.flash_fill_blocks += stored - updates - logged;
+    counters.flash_update_blocks += tally.updated;
+    counters.flash_dirty_blocks += tally.logged;
+    counters.flash_fill_blocks += tally.stored - tally.updated - tally.logged;
 }
 
 fn count_origin_write(

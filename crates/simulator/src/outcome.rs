@@ -69,6 +69,61 @@ impl Outcomes {
     }
 }
 
+/// How many blocks of a request are what, counted in one pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// [`HIT`].
+    pub(crate) hits: u64,
+    /// [`STORED`].
+    pub(crate) stored: u64,
+    /// [`RAM`].
+    pub(crate) in_ram: u64,
+    /// [`DIRTY`].
+    pub(crate) logged: u64,
+    /// [`HIT`] and [`STORED`] and nothing else: what was on flash was rewritten there.
+    pub(crate) updated: u64,
+}
+
+/// Bits of each number of a packed tally.
+const TALLY_BITS: u32 = 12;
+
+/// Blocks after which a packed tally is unpacked: no number of it can be larger.
+const TALLY_BLOCKS: usize = (1 << TALLY_BITS) - 1;
+
+/// By the flags of a block: what it adds to a packed tally, a number of [`TALLY_BITS`] for each field.
+const TALLIES: [u64; 16] = {
+    let mut tallies = [0; 16];
+    let mut flags = 0;
+    while flags < tallies.len() {
+        let mut field = 0;
+        while field < 4 {
+            tallies[flags] |= ((flags >> field & 1) as u64) << (field * TALLY_BITS);
+            field += 1;
+        }
+        flags += 1;
+    }
+    tallies[(HIT | STORED) as usize] |= 1 << (4 * TALLY_BITS);
+    tallies
+};
+
+impl Tally {
+    /// What these blocks are.
+    pub(crate) fn of(blocks: &[u8]) -> Self {
+        let mut tally = Self::default();
+        for part in blocks.chunks(TALLY_BLOCKS) {
+            let add = |block: &u8| TALLIES[usize::from(*block % 16)];
+            let packed: u64 = part.iter().map(add).sum();
+            let field = |field: u32| packed >> (field * TALLY_BITS) & TALLY_BLOCKS as u64;
+            tally.hits += field(HIT.ilog2());
+            tally.stored += field(STORED.ilog2());
+            tally.in_ram += field(RAM.ilog2());
+            tally.logged += field(DIRTY.ilog2());
+            tally.updated += field(4);
+        }
+        tally
+    }
+}
+
 /// Runs of adjacent blocks for which `wanted` holds, as I/O would be issued for them: calls `each` with
 /// the length of each run.
 pub(crate) fn runs(blocks: &[u8], wanted: impl Fn(u8) -> bool, mut each: impl FnMut(u32)) {
@@ -89,6 +144,25 @@ pub(crate) fn runs(blocks: &[u8], wanted: impl Fn(u8) -> bool, mut each: impl Fn
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tally_counts_each_flag_and_what_was_updated() {
+        let blocks: Vec<u8> = (0..100_000_u32)
+            .map(|number| u8::try_from(number.wrapping_mul(0x9e37_79b9) >> 28).unwrap())
+            .collect();
+        let of = |wanted: &dyn Fn(u8) -> bool| {
+            blocks.iter().filter(|block| wanted(**block)).count() as u64
+        };
+        let expected = Tally {
+            hits: of(&|block| block & HIT != 0),
+            stored: of(&|block| block & STORED != 0),
+            in_ram: of(&|block| block & RAM != 0),
+            logged: of(&|block| block & DIRTY != 0),
+            updated: of(&|block| block == HIT | STORED),
+        };
+        assert_eq!(Tally::of(&blocks), expected);
+        assert_eq!(Tally::of(&vec![15; TALLY_BLOCKS * 2 + 1]).hits, 8191);
+    }
 
     #[test]
     fn adjacent_blocks_are_one_run() {

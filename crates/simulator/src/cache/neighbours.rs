@@ -35,7 +35,31 @@ impl Neighbours {
     #[cold]
     #[inline(never)]
     fn enter(&mut self, disk: DiskSlot, first: BlockIndex, keys: &[u32]) {
-        for (block, key) in (first.get()..).zip(keys) {
+        let mut block = first.get();
+        let mut keys = keys;
+        while !keys.is_empty() {
+            // Up to the end of the region: it is looked up once.
+            let left = REGION_BLOCKS - block % REGION_BLOCKS;
+            let count = keys
+                .len()
+                .min(usize::try_from(left).expect("regions are small"));
+            let (here, behind) = keys.split_at(count);
+            self.enter_region(disk, block, here);
+            block += left;
+            keys = behind;
+        }
+    }
+
+    /// The same where all of them lie in one region.
+    fn enter_region(&mut self, disk: DiskSlot, first: u64, keys: &[u32]) {
+        let next = u32::try_from(self.keys.len() + 1).expect("fewer regions than numbers");
+        let place = (disk, first / REGION_BLOCKS);
+        let region = *self.regions.entry(place).or_insert(next);
+        if region == next {
+            self.keys.push(Vec::with_capacity(keys.len()));
+        }
+        let there = &mut self.keys[region as usize - 1];
+        for (block, key) in (first..).zip(keys) {
             let at = *key as usize;
             if self.region_of.len() <= at {
                 self.region_of.resize(at + 1, NOWHERE);
@@ -43,18 +67,15 @@ impl Neighbours {
             if self.region_of[at] != NOWHERE {
                 continue;
             }
-            let next = u32::try_from(self.keys.len() + 1).expect("fewer regions than numbers");
-            let place = (disk, block / REGION_BLOCKS);
-            let region = *self.regions.entry(place).or_insert(next);
-            if region == next {
-                self.keys.push(Vec::new());
-            }
             let within = u8::try_from(block % REGION_BLOCKS).expect("regions are small");
-            let there = &mut self.keys[region as usize - 1];
-            there.insert(
-                there.partition_point(|(other, _)| *other < within),
-                (within, *key),
-            );
+            if there.last().is_none_or(|(last, _)| *last < within) {
+                there.push((within, *key));
+            } else {
+                there.insert(
+                    there.partition_point(|(other, _)| *other < within),
+                    (within, *key),
+                );
+            }
             self.region_of[at] = region;
         }
     }
