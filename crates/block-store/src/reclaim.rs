@@ -173,7 +173,7 @@ impl Reclaim {
             disk: victim.disk(),
         };
         reclaim.descriptors = payload.descriptors(geometry, footer, read);
-        if keeps {
+        if keeps && victim.keeps_any(segments.table()) {
             let mut keeps = |at: &&Descriptor| victim.keeps(segments, at.block, at.page);
             let descriptors = reclaim.descriptors.iter();
             reclaim.kept = descriptors.filter(|at| keeps(at)).copied().collect();

@@ -83,6 +83,11 @@ impl Resting {
             + self.neighbours.capacity() * size_of::<Neighbours>()
     }
 
+    /// How many blocks can be laid to rest before one is trusted early.
+    pub(crate) fn room(&self) -> usize {
+        self.limit.saturating_sub(self.queue.len())
+    }
+
     /// Lays a block to rest whose bytes were taken when `count` writes had ended.
     pub(crate) fn rest<T: Tag>(
         &mut self,
@@ -124,27 +129,33 @@ impl Resting {
         copies: &mut Copies<'_, T::Payload>,
         chunk: &Chunk<T::Payload>,
     ) {
-        let mut run: Option<(FlashSlot, u32)> = None;
-        for (page, entry) in (chunk.page + 1..).zip(&chunk.entries) {
-            let slot = copies.segments.table().geometry().slot(chunk.segment, page);
+        let geometry = copies.segments.table().geometry();
+        let first = geometry.slot(chunk.segment, chunk.page + 1);
+        // A count that the origin is known to have: most blocks of a chunk have the same.
+        let mut covered = None;
+        let (mut at, mut run) = (0, 0);
+        for entry in &chunk.entries {
+            let slot = first.advance(at);
             let mut fresh = entry.source == Source::Fill
                 && copies.segments.index().get(chunk.disk, entry.block) == Some(slot);
-            if fresh && !copies.origins.covers(chunk.disk, entry.count) {
-                self.rest(ports, copies, chunk.disk, entry.block, slot, entry.count);
-                fresh = false;
-            }
-            run = match run {
-                Some((first, count)) if fresh => Some((first, count + 1)),
-                None if fresh => Some((slot, 1)),
-                Some((first, count)) => {
-                    trust(ports, copies, first, count);
-                    None
+            if fresh && covered != Some(entry.count) {
+                if copies.origins.covers(chunk.disk, entry.count) {
+                    covered = Some(entry.count);
+                } else {
+                    self.rest(ports, copies, chunk.disk, entry.block, slot, entry.count);
+                    fresh = false;
                 }
-                None => None,
-            };
+            }
+            if fresh {
+                run += 1;
+            } else if run > 0 {
+                trust(ports, copies, first.advance(at - run), run);
+                run = 0;
+            }
+            at += 1;
         }
-        if let Some((first, count)) = run {
-            trust(ports, copies, first, count);
+        if run > 0 {
+            trust(ports, copies, first.advance(at - run), run);
         }
     }
 

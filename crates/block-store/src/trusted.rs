@@ -9,6 +9,18 @@ use flash_format::{Geometry, SegmentEntry, SegmentIndex, SegmentKind, SegmentSta
 use segment_log::{Phase, Segment};
 use units::FlashSlot;
 
+/// The words in which the bits of these slots are, and which bits of each.
+fn masks(first: FlashSlot, count: u32) -> impl Iterator<Item = (usize, u64)> {
+    let end = first.index() + count as usize;
+    let mut at = first.index();
+    std::iter::from_fn(move || {
+        let (word, bit) = (at / 64, at % 64);
+        let bits = (end - at).min(64 - bit);
+        at += bits;
+        (bits > 0).then(|| (word, u64::MAX >> (64 - bits) << bit))
+    })
+}
+
 /// A bit for each slot.
 pub(crate) struct Trusted {
     geometry: Geometry,
@@ -58,14 +70,14 @@ impl Trusted {
     }
 
     pub(crate) fn set(&mut self, first: FlashSlot, count: u32) {
-        for slot in first.index()..first.index() + count as usize {
-            self.words[slot / 64] |= 1 << (slot % 64);
+        for (word, bits) in masks(first, count) {
+            self.words[word] |= bits;
         }
     }
 
     pub(crate) fn clear(&mut self, first: FlashSlot, count: u32) {
-        for slot in first.index()..first.index() + count as usize {
-            self.words[slot / 64] &= !(1 << (slot % 64));
+        for (word, bits) in masks(first, count) {
+            self.words[word] &= !bits;
         }
     }
 

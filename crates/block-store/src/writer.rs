@@ -22,8 +22,11 @@ use crate::ports::{Footer, Payload, Ports, Tag};
 use block_io::Slice;
 use flash_format::{ChunkHeader, Descriptor, JournalEntry, PAGE_BYTES, SegmentIndex, SegmentKind};
 pub use log::NoRoom;
-use segment_log::{After, Sealed, Step, StreamKey, StreamKind};
+use segment_log::{
+    After, Placed, Quiet, Sealed, Source, Step, StreamKey, StreamKind, place_quietly,
+};
 use slab::Slab;
+use std::iter::once;
 use units::{BlockIndex, Bytes, DiskSlot, Duration, FlashSlot, Offset};
 
 /// What blocks are written to.
@@ -129,23 +132,74 @@ impl<P: Payload> Writer<P> {
             .tables
             .segments
             .place(key, entry.source, ports.now());
-        self.buffered_bytes += PAGE_BYTES;
-        ports.stats_mut().blocks_appended += 1;
+        self.put(ports, streams, key, placed, once((entry, block)));
+        self.after(ports, streams, key, placed.after);
+        Some(placed.slot)
+    }
+
+    /// Appends the first of these clean blocks of one source to a stream of their disk and enters them into the
+    /// index, at most `most`: as many as nothing comes of but that they wait in the open chunk, up to the first that is
+    /// cached. Returns how many, and where the first will be; none if it is the first.
+    #[inline]
+    pub(crate) fn append_quietly<'b, T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        streams: &mut Streams<'_, P>,
+        key: StreamKey,
+        source: Source,
+        blocks: impl Iterator<Item = (Entry, &'b P::Block)> + Clone,
+        most: u32,
+    ) -> Option<Quiet> {
+        if !streams.intake.takes(key.disk) {
+            return None;
+        }
+        let room = self.limit.saturating_sub(self.buffered_bytes) / PAGE_BYTES;
+        let most = u32::try_from(room).map_or(most, |room| room.min(most));
+        let names = blocks.clone().map(|(entry, _)| entry.block);
+        let segments = &mut *streams.tables.segments;
+        let quiet = place_quietly(segments, key, source, names, most, ports.now())?;
+        let those = blocks.take(quiet.count as usize);
+        self.put(ports, streams, key, quiet.first, those);
+        Some(quiet)
+    }
+
+    /// Puts blocks where they were placed, one behind the other from the first.
+    #[inline]
+    fn put<'b, T: Tag<Payload = P>>(
+        &mut self,
+        ports: &mut Ports<T>,
+        streams: &mut Streams<'_, P>,
+        key: StreamKey,
+        first: Placed,
+        blocks: impl Iterator<Item = (Entry, &'b P::Block)> + Clone,
+    ) {
         let content = streams.tables.segments.content_mut(key);
         let content = content.expect("the stream is open");
         let chunk = content.chunk.as_mut().expect("the chunk is open");
-        chunk.entries.push(entry);
-        let open = &mut chunk.open;
-        let checksum =
-            self.payload
-                .put(open, &placed, entry.source, (key.disk, entry.block), block);
-        content.descriptors.push(Descriptor {
-            block: entry.block,
-            checksum,
-            page: placed.page,
-        });
-        self.after(ports, streams, key, placed.after);
-        Some(placed.slot)
+        let before = chunk.entries.len();
+        let entries = blocks.clone().map(|(entry, _)| entry);
+        chunk.entries.extend(entries);
+        let describe = |(at, (entry, block)): (u32, (Entry, &P::Block))| {
+            let placed = Placed {
+                slot: first.slot.advance(at),
+                page: first.page + at,
+                page_in_chunk: first.page_in_chunk + at,
+                after: first.after,
+            };
+            let name = (key.disk, entry.block);
+            let open = &mut chunk.open;
+            let checksum = self.payload.put(open, &placed, entry.source, name, block);
+            Descriptor {
+                block: entry.block,
+                checksum,
+                page: placed.page,
+            }
+        };
+        let described = (0..).zip(blocks).map(describe);
+        content.descriptors.extend(described);
+        let count = chunk.entries.len() - before;
+        self.buffered_bytes += count * PAGE_BYTES;
+        ports.stats_mut().blocks_appended += count as u64;
     }
 
     /// What comes after a block, or a record.
@@ -202,7 +256,10 @@ impl<P: Payload> Writer<P> {
                         .segments
                         .content_mut(key)
                         .expect("the stream is open");
-                    content.descriptors.reserve(pages as usize);
+                    // Once for all chunks of a segment: growing copies.
+                    let most = self.identity.geometry.segment_blocks_max() as usize;
+                    let described = content.descriptors.len();
+                    content.descriptors.reserve_exact(most - described);
                     content.chunk = Some(Gathered {
                         open: P::open(ports, pages),
                         entries: Vec::with_capacity(pages as usize),

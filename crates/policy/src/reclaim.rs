@@ -248,7 +248,7 @@ mod tests {
             spared in 0..2000_u32,
         ) {
             let mut budget = Budget::new(62, 3);
-            (0..appended).for_each(|_| budget.earn());
+            (0..appended).for_each(|_| budget.earn(1));
             let emptiest = sampled.filter(|_| fresh.is_some() || proven.is_some());
             let heads = Heads { fresh, proven, emptiest, segment_blocks: 62, spared, budget: &budget };
             for kind in Kind::ALL {

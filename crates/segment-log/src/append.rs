@@ -102,14 +102,58 @@ pub struct Closed<C> {
     pub content: C,
 }
 
-/// Whether a chunk's header has no room for another record.
-const fn has_all_records(chunk: &OpenChunk) -> bool {
-    let [a, b, c, d] = chunk.blocks;
-    (a + b + c + d + chunk.erasures) as usize == RECORDS_PER_CHUNK_MAX
+/// Gives so many pages of a stream's open chunk to blocks of one source. Returns the first of them, and what
+/// comes after the last.
+#[inline]
+pub(crate) fn take_pages<I, C>(
+    log: &mut SegmentLog<I, C>,
+    key: StreamKey,
+    source: Source,
+    count: u32,
+    now: Instant,
+) -> Placed {
+    let open = log.streams.get_mut(key).expect("the stream is open");
+    let chunk = open.chunk.as_mut().expect("the chunk is open");
+    // Counted before the array is written: reading all of it at once right behind a write of one of its
+    // numbers waits for that write.
+    let before = chunk.len();
+    chunk.blocks[source.index()] += count;
+    let (page, blocks) = (open.next_page, before + count);
+    let chunk_is_full = blocks == CHUNK_BLOCKS_MAX || has_all_records(blocks + chunk.erasures);
+    open.next_page += count;
+    open.blocks += count;
+    open.appended = now;
+    if source == Source::Survivor {
+        open.appended_at = log.appended;
+    } else {
+        log.appended += u64::from(count);
+        open.appended_at = log.appended - 1;
+        let budget = log.table.tenants.budget_of_disk_mut(key.disk);
+        budget.earn(count);
+    }
+    let geometry = log.table.geometry();
+    let full = open.next_page == room(geometry) || open.blocks == geometry.segment_blocks_max();
+    Placed {
+        slot: geometry.slot(open.segment, page),
+        page,
+        page_in_chunk: before + 1,
+        after: if full {
+            After::Close
+        } else if chunk_is_full {
+            After::Seal
+        } else {
+            After::Nothing
+        },
+    }
+}
+
+/// Whether a chunk's header has no room beside so many records for another one.
+const fn has_all_records(records: u32) -> bool {
+    records as usize == RECORDS_PER_CHUNK_MAX
 }
 
 /// Pages of a segment before its footer.
-const fn room(geometry: &Geometry) -> u32 {
+pub(crate) const fn room(geometry: &Geometry) -> u32 {
     geometry.segment_pages() - geometry.footer_pages()
 }
 
@@ -189,33 +233,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
     /// If [`SegmentLog::prepare`] has not said [`Step::Ready`].
     #[inline]
     pub fn place(&mut self, key: StreamKey, source: Source, now: Instant) -> Placed {
-        let open = self.streams.get_mut(key).expect("the stream is open");
-        let chunk = open.chunk.as_mut().expect("the chunk is open");
-        chunk.blocks[source.index()] += 1;
-        let (page, page_in_chunk) = (open.next_page, chunk.len());
-        let chunk_is_full = page_in_chunk == CHUNK_BLOCKS_MAX || has_all_records(chunk);
-        open.next_page += 1;
-        open.blocks += 1;
-        open.appended = now;
-        open.appended_at = self.appended;
-        if source != Source::Survivor {
-            self.appended += 1;
-            self.table.tenants.budget_of_disk_mut(key.disk).earn();
-        }
-        let geometry = self.table.geometry();
-        let full = open.next_page == room(geometry) || open.blocks == geometry.segment_blocks_max();
-        Placed {
-            slot: geometry.slot(open.segment, page),
-            page,
-            page_in_chunk,
-            after: if full {
-                After::Close
-            } else if chunk_is_full {
-                After::Seal
-            } else {
-                After::Nothing
-            },
-        }
+        take_pages(self, key, source, 1, now)
     }
 
     /// Places an erasure in a dirty stream's open chunk: a record that takes no page.
@@ -232,7 +250,7 @@ impl<I: Index, C: Default> SegmentLog<I, C> {
         chunk.erasures += 1;
         open.appended = now;
         open.appended_at = self.appended;
-        if has_all_records(chunk) {
+        if has_all_records(chunk.records()) {
             After::Seal
         } else {
             After::Nothing

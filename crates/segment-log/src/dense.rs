@@ -108,6 +108,33 @@ impl Index for Dense {
     }
 
     #[inline]
+    fn insert_run(
+        &mut self,
+        _disk: DiskSlot,
+        blocks: impl Iterator<Item = BlockIndex>,
+        first: Marked,
+    ) -> u32 {
+        let mut next = word_of(first);
+        let mut count = 0;
+        for block in blocks {
+            let word = self.word_mut(block);
+            if *word != 0 {
+                break;
+            }
+            *word = next;
+            next = next.wrapping_add(1 << MARK_BITS);
+            count += 1;
+        }
+        let behind = first.slot.get().checked_add(count);
+        assert!(
+            behind.is_some_and(|behind| behind <= Self::SLOTS_MAX),
+            "a dense index is for 2^28 slots"
+        );
+        self.len += count as usize;
+        count
+    }
+
+    #[inline]
     fn remove(&mut self, _disk: DiskSlot, block: BlockIndex) -> Option<Marked> {
         let word = self.word_mut(block);
         let marked = marked_of(std::mem::take(word))?;
@@ -116,9 +143,13 @@ impl Index for Dense {
     }
 
     #[inline]
-    fn remove_if(&mut self, disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> Option<Marked> {
-        let lies = self.get(disk, block) == Some(slot);
-        if lies { self.remove(disk, block) } else { None }
+    fn remove_if(&mut self, _disk: DiskSlot, block: BlockIndex, slot: FlashSlot) -> Option<Marked> {
+        let at = usize::try_from(block.get()).ok()?;
+        let word = self.words.get_mut(at)?;
+        let marked = marked_of(*word).filter(|marked| marked.slot == slot)?;
+        *word = 0;
+        self.len -= 1;
+        Some(marked)
     }
 
     fn retain(&mut self, mut keep: impl FnMut(BlockIndex, Marked) -> bool) {
@@ -154,7 +185,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_array_agrees_with_an_ordered_map(
-            steps in prop::collection::vec((0..6_u8, 0..40_u64, 1..60_u32, 0..16_u8), 1..300)
+            steps in prop::collection::vec((0..7_u8, 0..40_u64, 1..60_u32, 0..16_u8), 1..300)
         ) {
             let mut dense = Dense::new();
             let mut model: BTreeMap<u64, Marked> = BTreeMap::new();
@@ -177,6 +208,17 @@ mod tests {
                         model.retain(|key, _| *key != number || lies.is_none());
                     }
                     4 => {
+                        let run = (number..number + 5).map(BlockIndex::new);
+                        let count = dense.insert_run(DISK, run, new);
+                        let free = (number..number + 5).take_while(|key| !model.contains_key(key));
+                        let free: Vec<u64> = free.collect();
+                        prop_assert_eq!(count as usize, free.len());
+                        for (at, key) in (0..).zip(free) {
+                            let slot = slot.advance(at);
+                            model.insert(key, Marked { slot, mark });
+                        }
+                    }
+                    5 => {
                         let changed = dense.change(DISK, block, |was| {
                             assert_eq!(Some(was), there);
                             new

@@ -95,6 +95,28 @@ pub trait Index {
         }
     }
 
+    /// Says that blocks lie one behind the other from a slot on, each with the mark of the first, up to the first
+    /// block that is cached already or finds no place. Returns how many.
+    fn insert_run(
+        &mut self,
+        disk: DiskSlot,
+        blocks: impl Iterator<Item = BlockIndex>,
+        first: Marked,
+    ) -> u32 {
+        let mut count = 0;
+        for block in blocks {
+            let marked = Marked {
+                slot: first.slot.advance(count),
+                mark: first.mark,
+            };
+            if self.find(disk, block).is_some() || self.insert(disk, block, marked).is_err() {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
     /// Forgets a block. Returns where it lay and its mark, if it was cached.
     fn remove(&mut self, disk: DiskSlot, block: BlockIndex) -> Option<Marked>;
 

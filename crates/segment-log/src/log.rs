@@ -141,7 +141,7 @@ impl<I: Index, C> SegmentLog<I, C> {
             previous.is_none(),
             "a block that is entered was not in the cache"
         );
-        segment.count(mark);
+        segment.count(mark, 1);
         self.cached[disk.index()] += 1;
         Ok(())
     }
@@ -156,13 +156,13 @@ impl<I: Index, C> SegmentLog<I, C> {
                 i,
                 match result {
                     Ok(None) => {
-                        table.of_slot(new.slot).count(0);
+                        table.of_slot(new.slot).count(0, 1);
                         cached[new.disk.index()] += 1;
                         Entered::New
                     }
                     Ok(Some(old)) => {
                         table.of_slot(old.slot).uncount(old.mark);
-                        table.of_slot(new.slot).count(0);
+                        table.of_slot(new.slot).count(0, 1);
                         Entered::Instead(old.slot)
                     }
                     Err(Full) => Entered::Full,

@@ -88,7 +88,8 @@ impl<I: Index, C> SegmentLog<I, C> {
     /// Asks the policy about one owner's segments, and spares those it says, until it names one to
     /// reclaim.
     fn choose_victim(&mut self, owner: Owner) -> Option<(SegmentIndex, Keeps)> {
-        let sample = self.table.tenants.sample(owner);
+        let mut sample = Vec::new();
+        self.table.tenants.sample(owner, &mut sample);
         let live = |segment: &SegmentIndex| self.table.get(*segment).live;
         let emptiest = sample.into_iter().min_by_key(live);
         let mut spared = 0;

@@ -57,11 +57,11 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// A block with this mark is in it now.
+    /// So many blocks with this mark are in it now, beside those that were.
     #[inline]
-    pub(crate) fn count(&mut self, mark: u8) {
-        self.live += 1;
-        self.census[usize::from(mark)] += 1;
+    pub(crate) fn count(&mut self, mark: u8, blocks: u32) {
+        self.live += blocks;
+        self.census[usize::from(mark)] += u16::try_from(blocks).expect("a segment has fewer");
     }
 
     /// A block with this mark was in it.

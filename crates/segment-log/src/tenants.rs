@@ -100,18 +100,18 @@ impl Queue {
             .map(|(turn, segment)| (*turn, *segment))
     }
 
-    /// A few segments, others each time, all of them before one comes again.
-    fn sample(&mut self) -> Vec<SegmentIndex> {
+    /// A few segments, others each time, all of them before one comes again, behind `into`.
+    fn sample(&mut self, into: &mut Vec<SegmentIndex>) {
         let from = self.sampled_to;
         let behind = self.segments.range(from..);
         let before = self.segments.range(..from);
-        let few: Vec<(u64, SegmentIndex)> = behind
-            .chain(before)
-            .take(SAMPLED)
-            .map(|(turn, segment)| (*turn, *segment))
-            .collect();
-        self.sampled_to = few.last().map_or(0, |(turn, _)| turn + 1);
-        few.into_iter().map(|(_, segment)| segment).collect()
+        self.sampled_to = 0;
+        into.reserve(self.segments.len().min(SAMPLED));
+        let few = behind.chain(before).take(SAMPLED);
+        few.for_each(|(turn, segment)| {
+            self.sampled_to = turn + 1;
+            into.push(*segment);
+        });
     }
 }
 
@@ -331,12 +331,11 @@ impl Tenants {
         [&account.fresh, &account.proven].map(|queue| Some(queue.first()?.1))
     }
 
-    /// A few closed segments of an owner, others each time.
-    pub(crate) fn sample(&mut self, owner: Owner) -> Vec<SegmentIndex> {
+    /// A few closed segments of an owner, others each time, behind `into`.
+    pub(crate) fn sample(&mut self, owner: Owner, into: &mut Vec<SegmentIndex>) {
         let account = &mut self.accounts[owner.index()];
-        let mut few = account.fresh.sample();
-        few.extend(account.proven.sample());
-        few
+        account.fresh.sample(into);
+        account.proven.sample(into);
     }
 
     pub(crate) fn closed_count(&self) -> usize {
@@ -462,16 +461,18 @@ mod tests {
 
     #[test]
     fn samples_go_round_so_that_every_segment_is_looked_at() {
+        let numbers = |queue: &mut Queue| -> Vec<u32> {
+            let mut sample = Vec::new();
+            queue.sample(&mut sample);
+            sample.into_iter().map(SegmentIndex::get).collect()
+        };
         let mut queue = Queue::default();
-        assert!(queue.sample().is_empty());
+        assert!(numbers(&mut queue).is_empty());
         for number in 0..160 {
             queue
                 .segments
                 .insert(u64::from(number) * 3, SegmentIndex::new(number));
         }
-        let numbers = |queue: &mut Queue| -> Vec<u32> {
-            queue.sample().into_iter().map(SegmentIndex::get).collect()
-        };
         assert_eq!(numbers(&mut queue), (0..64).collect::<Vec<u32>>());
         assert_eq!(numbers(&mut queue), (64..128).collect::<Vec<u32>>());
         let last: Vec<u32> = (128..160).chain(0..32).collect();

@@ -5,6 +5,7 @@ use crate::index::{Index, Marked};
 use crate::log::SegmentLog;
 use crate::segment::Segment;
 use crate::streams::StreamKey;
+use crate::table::Table;
 use flash_format::SegmentIndex;
 use policy::reclaim::{HEAT_LIMIT, Keeps};
 use units::{BlockIndex, DiskSlot, FlashSlot};
@@ -61,6 +62,13 @@ impl Choice {
         choice
     }
 
+    /// Whether no other block is kept, however hot it is.
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.left == 0 || (self.cooler == 0 && self.kept_from > HEAT_LIMIT)
+    }
+
+    #[inline]
     fn keeps(&mut self, heat: u8) -> bool {
         let cooler = heat + 1 == self.kept_from && self.cooler > 0;
         let keeps = self.left > 0 && (heat >= self.kept_from || cooler);
@@ -101,6 +109,14 @@ impl Victim {
         self.survivors
     }
 
+    /// Whether any of its blocks would be kept, as warm as they are now.
+    pub fn keeps_any(&self, table: &Table) -> bool {
+        let Segment { census, round, .. } = table.get(self.segment);
+        let least = self.choice.kept_from - u8::from(self.choice.cooler > 0);
+        !self.choice.is_over()
+            && (least..=HEAT_LIMIT).any(|heat| count_of(census, *round, heat) > 0)
+    }
+
     /// A survivor was placed in its stream.
     pub fn moved(&mut self, moved: Move) {
         self.moves.push(moved);
@@ -129,16 +145,23 @@ impl Victim {
 
     /// Whether the block in this page of the victim is kept. Asked once for each of the victim's
     /// blocks, in the order in which they lie.
+    #[inline]
     pub fn keeps<I: Index, C>(
         &mut self,
         log: &mut SegmentLog<I, C>,
         block: BlockIndex,
         page: u32,
     ) -> bool {
-        if self.still_in(log, block, page).is_none() {
+        if self.choice.is_over() {
             return false;
         }
-        let keeps = self.choice.keeps(log.heat(self.disk, block));
+        let slot = log.table.geometry().slot(self.segment, page);
+        let marked = log.index.find(self.disk, block);
+        let Some(marked) = marked.filter(|at| at.slot == slot) else {
+            return false;
+        };
+        let heat = heat_of(marked.mark, log.table.get(self.segment).round);
+        let keeps = self.choice.keeps(heat);
         if keeps {
             let budget = log.table.tenants.budget_of_disk_mut(self.disk);
             budget.spend();
@@ -168,7 +191,7 @@ impl Victim {
             from.uncount(at.mark);
             let to = table.of_slot(moved.to);
             let mark = mark_of(heat.saturating_sub(1), to.round);
-            to.count(mark);
+            to.count(mark, 1);
             Marked {
                 slot: moved.to,
                 mark,
@@ -186,13 +209,17 @@ impl Victim {
         blocks: impl Iterator<Item = (BlockIndex, u32)>,
         mut evicted: impl FnMut(BlockIndex),
     ) -> u32 {
-        let count = log.table.get(self.segment).live;
+        let geometry = *log.table.geometry();
+        let segment = log.table.get_mut(self.segment);
+        let count = segment.live;
         for (block, page) in blocks {
-            let slot = log.table.geometry().slot(self.segment, page);
-            if log.forget_if(self.disk, block, slot) {
+            let slot = geometry.slot(self.segment, page);
+            if let Some(marked) = log.index.remove_if(self.disk, block, slot) {
+                segment.uncount(marked.mark);
                 evicted(block);
             }
         }
+        log.cached[self.disk.index()] -= u64::from(count - segment.live);
         if log.table.get(self.segment).live > 0 {
             log.forget_segment(self.segment, evicted);
         }

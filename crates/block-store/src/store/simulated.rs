@@ -6,6 +6,7 @@
 
 use super::Store;
 use crate::checkpoint::Checkpoint;
+use crate::chunks::Entry;
 use crate::config::Config;
 use crate::dirty::DirtyDisks;
 use crate::disks::{DiskTable, Served, slots};
@@ -17,7 +18,7 @@ use crate::trust::Trust;
 use crate::trusted::Trusted;
 use dirty_log::Found;
 use flash_format::Geometry;
-use segment_log::{Dense, SegmentLog};
+use segment_log::{Dense, SegmentLog, StreamKey};
 use std::collections::BTreeMap;
 use units::{BlockIndex, Bytes, DiskId, DiskSlot};
 
@@ -99,6 +100,46 @@ pub fn locate(store: &mut Store<Nothing>, disk: DiskSlot, block: BlockIndex) -> 
         Some(_) => Source::Memory,
         None => Source::Flash,
     }
+}
+
+/// Admits the first of these blocks of one source: as many as nothing comes of but that they wait in memory, up to the
+/// first that is cached. Returns how many: [`Store::admit`] takes the one behind them.
+#[inline]
+pub fn admit_quietly(
+    store: &mut Store<Nothing>,
+    ports: &mut Ports<Simulated>,
+    disk: DiskSlot,
+    source: segment_log::Source,
+    blocks: impl Iterator<Item = BlockIndex> + Clone,
+) -> usize {
+    let count = store.origins.write_count(disk);
+    let rests = source == segment_log::Source::Update;
+    // Beyond its limit a block at rest is trusted early, which the journal is told.
+    let most = if rests {
+        u32::try_from(store.resting.room()).unwrap_or(u32::MAX)
+    } else {
+        u32::MAX
+    };
+    let (writer, mut streams) = store.writer();
+    let key = StreamKey::of(disk, source);
+    let entry = |block| Entry {
+        block,
+        source,
+        count,
+    };
+    let entries = blocks.clone().map(|block| (entry(block), &()));
+    let quiet = writer.append_quietly(ports, &mut streams, key, source, entries, most);
+    let Some(quiet) = quiet else {
+        return 0;
+    };
+    if rests {
+        let (mut copies, resting) = store.copies();
+        for (at, block) in (0..quiet.count).zip(blocks) {
+            let slot = quiet.first.slot.advance(at);
+            resting.rest(ports, &mut copies, disk, block, slot, count);
+        }
+    }
+    quiet.count as usize
 }
 
 /// The trusted copies of these blocks go to rest, with what is committed next.

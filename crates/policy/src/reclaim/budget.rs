@@ -49,10 +49,10 @@ impl Budget {
         }
     }
 
-    /// A block that is not a survivor was appended.
+    /// So many blocks that are not survivors were appended.
     #[inline]
-    pub fn earn(&mut self) {
-        self.saved = (self.saved + self.earned).min(self.most);
+    pub fn earn(&mut self, blocks: u32) {
+        self.saved = (self.saved + self.earned * u64::from(blocks)).min(self.most);
     }
 
     /// A survivor is written.
@@ -83,7 +83,7 @@ mod tests {
         let mut budget = Budget::new(62, 3);
         assert_eq!(budget.earned, 22);
         for _ in 0..5 {
-            budget.earn();
+            budget.earn(1);
         }
         assert_eq!((budget.saved, budget.blocks()), (110, 1));
         budget.spend();
@@ -96,7 +96,7 @@ mod tests {
     fn a_full_purse_holds_eight_segments_and_allows_all() {
         let mut budget = Budget::new(62, 3);
         assert_eq!(budget.part(1000), 0);
-        (0..100_000).for_each(|_| budget.earn());
+        (0..100_000).for_each(|_| budget.earn(1));
         assert_eq!(budget.blocks(), 8 * 62);
         assert_eq!(budget.part(1000), 1000);
     }
@@ -124,7 +124,7 @@ mod tests {
             let mut budget = Budget::new(blocks, overhead);
             let mut spent = 0;
             for wish in &wishes {
-                (0..blocks).for_each(|_| budget.earn());
+                budget.earn(blocks);
                 let allowed = budget.blocks().min(*wish);
                 (0..allowed).for_each(|_| budget.spend());
                 spent += u64::from(allowed);

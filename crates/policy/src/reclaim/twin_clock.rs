@@ -130,7 +130,7 @@ mod tests {
     fn purse(blocks: u32) -> Budget {
         let mut budget = Budget::new(BLOCKS, 2);
         // Each block earns a quarter.
-        (0..blocks * 4).for_each(|_| budget.earn());
+        (0..blocks * 4).for_each(|_| budget.earn(1));
         assert_eq!(budget.blocks(), blocks);
         budget
     }

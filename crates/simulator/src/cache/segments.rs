@@ -151,7 +151,7 @@ impl Segments {
 
     fn request(&mut self, op: Op, disk: DiskSlot, keys: &[u32], flags: &mut [u8]) {
         match op {
-            Op::Read => {
+            Op::Read if self.write_policy == WritePolicy::Back => {
                 for (key, flag) in keys.iter().zip(flags) {
                     *flag = if self.store.touch(disk, *key) {
                         HIT
@@ -163,6 +163,12 @@ impl Segments {
                         STORED * u8::from(stored)
                     };
                 }
+            }
+            Op::Read => {
+                let each = |at: usize, hit, stored| {
+                    flags[at] = (HIT * u8::from(hit)) | (STORED * u8::from(stored));
+                };
+                self.store.read_run(disk, keys, &mut unasked, each);
             }
             Op::Write if self.write_policy == WritePolicy::Through => {
                 let each = |at: usize, hit, stored| {

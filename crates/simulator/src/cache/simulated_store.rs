@@ -16,6 +16,8 @@
 //! Blocks are numbered from zero over all disks. Memory: 4 bytes for each number, and 4 1/8 bytes for each
 //! block of capacity.
 
+mod runs;
+
 use super::neighbours::Neighbours;
 use super::write_back::{Back, Disks, is_dirty};
 use block_store::simulated::{self, Simulated};
@@ -286,36 +288,6 @@ impl SimulatedStore {
         hit
     }
 
-    /// The blocks of one request are written whole. All old copies leave, and one commit distrusts
-    /// them; then the new ones of those that were cached are cached, and after them the others if
-    /// `allocates`. `each` gets each key's position, whether it was cached, and whether it is now.
-    pub fn write_run(
-        &mut self,
-        disk: DiskSlot,
-        keys: &[u32],
-        allocates: bool,
-        evicted: &mut impl FnMut(DiskSlot, u32),
-        mut each: impl FnMut(usize, bool, bool),
-    ) {
-        let mut were_cached = std::mem::take(&mut self.were_cached);
-        were_cached.clear();
-        were_cached.extend(keys.iter().map(|key| self.withdraw(disk, *key)));
-        self.commit_withdrawn();
-        for (wanted, source) in [(true, Source::Update), (false, Source::Fill)] {
-            for (at, key) in keys.iter().enumerate() {
-                let was_cached = were_cached[at];
-                // A request that names a block twice has one copy of it.
-                if was_cached == wanted {
-                    let stored = (was_cached || allocates)
-                        && !self.contains(disk, *key)
-                        && self.insert(disk, *key, source, evicted);
-                    each(at, was_cached, stored);
-                }
-            }
-        }
-        self.were_cached = were_cached;
-    }
-
     /// Whether a block is cached.
     #[inline]
     pub fn contains(&self, disk: DiskSlot, key: u32) -> bool {
@@ -379,6 +351,9 @@ impl SimulatedStore {
             commits: false,
         });
         withdrawn.last = key;
+        if !self.store.facts().has_copy(disk, block_of(key)) {
+            return false;
+        }
         let taken = self
             .store
             .take_for_write(&mut self.ports, disk, block_of(key));
