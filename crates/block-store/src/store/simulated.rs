@@ -184,6 +184,7 @@ fn end(store: &mut Store<Nothing>, ports: &mut Ports<Simulated>, first: Errand) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::Stats;
     use units::Instant;
 
     const DISK: DiskSlot = DiskSlot::new(3);
@@ -215,5 +216,49 @@ mod tests {
         assert_eq!(store.dirty_logs().find(DISK, block(4)), Found::Clean);
         assert!((0..10).all(|number| touch(&mut store, DISK, block(number))));
         store.self_check();
+    }
+
+    /// What a store does when requests of these lengths rewrite blocks, each behind as many that are rewritten
+    /// and filled in turn, so that no two slots that come to rest lie beside each other.
+    fn rewritten(lengths: &[u64], quietly: bool) -> (Stats, bool) {
+        let geometry = Geometry::of_slots(1 << 15, Bytes::mib(1)).unwrap();
+        let (mut store, mut ports) = empty(geometry, Config::default());
+        let mut next = 0;
+        let mut was_quiet = false;
+        for length in lengths {
+            let single = (0..2 * length).map(|at| match at % 2 {
+                0 => (segment_log::Source::Update, 1),
+                _ => (segment_log::Source::Fill, 1),
+            });
+            for (source, length) in single.chain([(segment_log::Source::Update, *length)]) {
+                let end = next + length;
+                while next < end {
+                    if quietly {
+                        let blocks = (next..end).map(BlockIndex::new);
+                        let count = admit_quietly(&mut store, &mut ports, DISK, source, blocks);
+                        was_quiet |= count > 1;
+                        next += count as u64;
+                    }
+                    if next < end {
+                        let block = BlockIndex::new(next);
+                        store.admit(&mut ports, DISK, block, source, &());
+                        settle(&mut store, &mut ports);
+                        next += 1;
+                    }
+                }
+            }
+        }
+        store.self_check();
+        (ports.stats().clone(), was_quiet)
+    }
+
+    #[test]
+    fn blocks_that_are_admitted_together_come_to_rest_as_they_would_alone() {
+        let lengths = [100; 60];
+        let (together, were_together) = rewritten(&lengths, true);
+        let (alone, _) = rewritten(&lengths, false);
+        assert!(were_together);
+        assert!(alone.retrusted_blocks > 0, "some are trusted early");
+        assert_eq!(together, alone);
     }
 }

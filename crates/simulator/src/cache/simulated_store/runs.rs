@@ -107,3 +107,28 @@ impl SimulatedStore {
         simulated::admit_quietly(store, ports, disk, source, blocks)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::reclaim::Kind;
+    use units::{BlockIndex, Bytes};
+
+    const DISK: DiskSlot = DiskSlot::new(0);
+
+    #[test]
+    fn a_dirty_block_behind_one_that_is_fetched_is_a_hit() {
+        let store = SimulatedStore::new(4096, Bytes::kib(256), Kind::Clock).unwrap();
+        let mut store = store.under_write_back();
+        store.note_places(DISK, BlockIndex::new(0), &[0, 1, 2]);
+        let mut back = store.back().unwrap();
+        back.asked(DISK);
+        back.log_block(DISK, 2).unwrap();
+        // The chunk of fetched blocks is open from now on.
+        assert!(!store.read(DISK, 0, &mut |_, _| {}));
+        let mut seen = Vec::new();
+        let each = |at, hit, stored| seen.push((at, hit, stored));
+        store.read_run(DISK, &[1, 2], &mut |_, _| {}, each);
+        assert_eq!(seen, [(0, false, true), (1, true, false)]);
+    }
+}
