@@ -22,6 +22,7 @@
 //! | `choose` | which records are the next batch |
 //! | `plan` | what the records of a batch come to: each block once, neighbours together |
 //! | `batch` | a batch on its way |
+//! | [`carry`] | in which order the steps come, whoever does them |
 //! | [`WriteBack`] | what an operator can say: in which order, and when a log is due |
 //! | `pace` | how many writes may be on their way, so that guests' reads do not suffer |
 //! | [`ReadTimes`] | how long guests' reads take, beside what is usual |
@@ -29,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod carry;
 mod choose;
 mod destage;
 mod limits;
@@ -40,6 +42,7 @@ mod tests;
 mod times;
 
 pub use batch::{BatchId, BatchPage, BatchRead, Content, ReadId, Settles, Unfit};
+pub use carry::{Carrier, carry};
 pub use choose::Sequence;
 pub use destage::{Batched, Destage, Failing, Flushed, Next, Paused, Write, WriteId};
 pub use pace::Need;

@@ -12,7 +12,8 @@ use crate::write_back::DestageState;
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES};
 use block_store::{DirtyDisk, Location, LockReason};
 use destage::{
-    BatchPage, Batched, Flushed, Need, Next, Paused, Piece, Sequence, Settles, Unfit, WriteId,
+    BatchPage, Batched, Carrier, Flushed, Need, Next, Paused, Piece, Sequence, Settles, Unfit,
+    WriteId,
 };
 use dirty_log::{DirtyLog, RecordNumber};
 use units::{BLOCK_BYTES, DiskSlot};
@@ -72,17 +73,11 @@ impl<'a> Destager<'a> {
             self.ports.wake_at(until);
             return false;
         }
-        let wanted = self.wanted_to(disk, back);
-        let wanted = self.durable_to(disk, back, wanted);
-        let began = self.load_next(disk, back, wanted);
-        if let Some(pieces) = back.destage.ready() {
-            if !self.goes_past_flash(back) && !self.knows_watermark(disk, pieces) {
-                return began;
-            }
-            return self.begin_batch(disk, back, wanted);
-        }
-        self.write_batch(disk, back);
-        self.end_batch(disk, back, wanted) || began
+        destage::carry(&mut Carried {
+            destager: self,
+            disk,
+            back,
+        })
     }
 
     /// The number before which everything should go to the origin now.
@@ -400,6 +395,45 @@ impl<'a> Destager<'a> {
             self.lock_log(disk, &mut back, LockReason::FlashLost);
             self.backs.set(disk, back);
         }
+    }
+}
+
+/// The log of one disk, with what carries it.
+struct Carried<'a, 'b> {
+    destager: &'a mut Destager<'b>,
+    disk: DiskSlot,
+    back: &'a mut Back,
+}
+
+impl Carrier for Carried<'_, '_> {
+    fn goes_before(&mut self) -> RecordNumber {
+        let wanted = self.destager.wanted_to(self.disk, self.back);
+        self.destager.durable_to(self.disk, self.back, wanted)
+    }
+
+    fn load(&mut self, wanted: RecordNumber) -> bool {
+        self.destager.load_next(self.disk, self.back, wanted)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.back.destage.ready().is_some()
+    }
+
+    fn knows_watermark(&mut self) -> bool {
+        let pieces = self.back.destage.ready().unwrap_or_default();
+        self.destager.goes_past_flash(self.back) || self.destager.knows_watermark(self.disk, pieces)
+    }
+
+    fn begin(&mut self, wanted: RecordNumber) -> bool {
+        self.destager.begin_batch(self.disk, self.back, wanted)
+    }
+
+    fn write(&mut self) {
+        self.destager.write_batch(self.disk, self.back);
+    }
+
+    fn end(&mut self, wanted: RecordNumber) -> bool {
+        self.destager.end_batch(self.disk, self.back, wanted)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Back, Destaged, Disks};
 use block_store::DirtyDisk;
-use destage::{Batched, Flushed, Need, Next, Piece, Sequence, Settles};
+use destage::{Batched, Carrier, Flushed, Need, Next, Piece, Sequence, Settles};
 use dirty_log::{DirtyLog, RecordNumber, What};
 use units::BlockIndex;
 
@@ -12,37 +12,14 @@ impl Back<'_> {
         let disk = self.disks.list[at].slot;
         self.store.write_back().push_durability(self.ports, disk);
         self.settle();
-        while self.advance_once(at, need) {}
+        let mut carried = Carried {
+            back: self,
+            at,
+            need,
+        };
+        while destage::carry(&mut carried) {}
         self.settle();
         self.wake(at);
-    }
-
-    /// True if something has changed that may let more be done.
-    fn advance_once(&mut self, at: usize, need: Need) -> bool {
-        let (disk, hurries) = (self.disks.list[at].slot, need == Need::All);
-        let wanted = self.wanted_to(at, hurries);
-        let mut log = self.store.write_back();
-        let wanted = log.durable_before(self.ports, disk, wanted, hurries);
-        // What is asked of the flash now ends behind this: a batch has what was durable before.
-        let began = self.load_next(at, wanted);
-        if self.settle() || began {
-            return true;
-        }
-        if self.disks.list[at].destage.ready().is_some() {
-            if !self.knows_next(at) {
-                self.store.journal_mut().hurry();
-                self.settle();
-                if !self.knows_next(at) {
-                    return false;
-                }
-            }
-            self.disks.count(at);
-            let begun = self.disks.list[at].destage.begin_writing(wanted);
-            begun.expect("what is nothing is read whole");
-            return true;
-        }
-        self.write_batch(at, need);
-        self.end_batch(at, wanted)
     }
 
     /// Whether the batch that comes next may be written.
@@ -153,6 +130,55 @@ impl Back<'_> {
                 self.ports.wake_at(due);
             }
         }
+    }
+}
+
+/// The log of one disk, with what carries it: whatever is asked of the store is done before the next step.
+struct Carried<'a, 'b> {
+    back: &'a mut Back<'b>,
+    at: usize,
+    need: Need,
+}
+
+impl Carrier for Carried<'_, '_> {
+    fn goes_before(&mut self) -> RecordNumber {
+        let back = &mut *self.back;
+        let (disk, hurries) = (back.disks.list[self.at].slot, self.need == Need::All);
+        let wanted = back.wanted_to(self.at, hurries);
+        let mut log = back.store.write_back();
+        log.durable_before(back.ports, disk, wanted, hurries)
+    }
+
+    fn load(&mut self, wanted: RecordNumber) -> bool {
+        let began = self.back.load_next(self.at, wanted);
+        self.back.settle() || began
+    }
+
+    fn is_ready(&self) -> bool {
+        self.back.disks.list[self.at].destage.ready().is_some()
+    }
+
+    fn knows_watermark(&mut self) -> bool {
+        if !self.back.knows_next(self.at) {
+            self.back.store.journal_mut().hurry();
+            self.back.settle();
+        }
+        self.back.knows_next(self.at)
+    }
+
+    fn begin(&mut self, wanted: RecordNumber) -> bool {
+        self.back.disks.count(self.at);
+        let begun = self.back.disks.list[self.at].destage.begin_writing(wanted);
+        begun.expect("what is nothing is read whole");
+        true
+    }
+
+    fn write(&mut self) {
+        self.back.write_batch(self.at, self.need);
+    }
+
+    fn end(&mut self, wanted: RecordNumber) -> bool {
+        self.back.end_batch(self.at, wanted)
     }
 }
 
