@@ -1,7 +1,6 @@
 //! The program under test, started and asked through its command line only.
 
 use std::fmt::Write as _;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
@@ -51,16 +50,6 @@ pub struct HearthSettings {
     disks: String,
     in_trouble: Vec<String>,
     journal: Option<PathBuf>,
-}
-
-/// A TCP port of loopback that nobody has. Freed again before the daemon takes it; nothing else
-/// binds ports in between here.
-///
-/// # Errors
-///
-/// When the system has none.
-pub fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 impl HearthSettings {
