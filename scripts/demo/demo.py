@@ -4,7 +4,8 @@ Every figure in the closing table was measured in this run. The origin's bytes c
 own log, everything else that Hearth knows from `hearth status` and `hearth disk show`.
 
     VM ── NBD ── hearth ── NBD ── nbdkit, +1 ms a request ── disk image
-                   └── flash file
+                   ├── flash file
+                   └── link ── a second hearth with flash of its own, to which the VM moves in the end
 """
 
 import contextlib
@@ -18,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import migration
 
 ROOT = sys.argv[1]
 HEARTH = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release", "hearth")
@@ -33,6 +36,9 @@ GUEST_STEPS = (
     "+write,dir=/var/probe,from=1,files=16,kib=128"
     "+verify,dir=/var/probe,through=16"
 )
+# What the guest that moves does again and again.
+ROUND_STEPS = "random,dir=/srv/files,reads=3000+write,dir=/var/probe,from=1,files=16,kib=128+again"
+SECONDS_AFTER_MOVE = 3
 DEADLINE_SECONDS = 120
 
 started = []
@@ -80,8 +86,8 @@ def listens(path):
     return True
 
 
-def free_port():
-    for port in (9809, 0):
+def free_port(wanted=0):
+    for port in (wanted, 0):
         with contextlib.closing(socket.socket()) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -121,26 +127,30 @@ class Origin:
 
 
 class Hearth:
-    """The daemon, asked through its command line."""
+    """The daemon of a host, asked through its command line. The first of its disks roams."""
 
-    def __init__(self, sockets, origins):
-        self.admin = os.path.join(sockets, "admin.sock")
-        self.socket = os.path.join(sockets, "hearth.sock")
-        self.port = free_port()
-        self.flash = os.path.join(DATA, "flash.img")
-        self.config = os.path.join(DATA, "hearth.toml")
-        self.disks = [origin.name for origin in origins]
+    def __init__(self, place, sockets, origins, link):
+        name = migration.NAMES[place]
+        self.admin = os.path.join(sockets, f"{name}-admin.sock")
+        self.socket = os.path.join(sockets, f"{name}.sock")
+        self.port = free_port(9809 + place)
+        self.flash = os.path.join(DATA, f"{name}-flash.img")
+        self.config = os.path.join(DATA, f"{name}.toml")
+        self.log = os.path.join(DATA, f"{name}.log")
         self.process = None
-        os.makedirs(os.path.join(DATA, "state"))
+        state = os.path.join(DATA, f"{name}-state")
+        os.makedirs(state)
         with open(self.config, "w", encoding="ascii") as file:
             file.write(
-                f"[daemon]\nadmin_socket = '{self.admin}'\nstate_dir = '{DATA}/state'\n"
+                f"[daemon]\nadmin_socket = '{self.admin}'\nstate_dir = '{state}'\nowners_dir = '{DATA}/owners'\n"
                 f"metrics_address = '127.0.0.1:{self.port}'\nlog_target = 'stderr'\n\n"
-                f"[nbd]\nunix_socket = '{self.socket}'\n\n"
+                f"[nbd]\nunix_socket = '{self.socket}'\n{link}\n"
                 f"[[cache]]\nname = 'flash'\npath = '{self.flash}'\n"
             )
             for origin in origins:
                 file.write(f"\n[[disk]]\nname = '{origin.name}'\norigin = {{ nbd = '{origin.uri()}' }}\n")
+                if origin is origins[0]:
+                    file.write(f"id = '{migration.DISK_ID}'\nroams = true\n")
         subprocess.run([HEARTH, "cache", "format", self.flash, "--size", f"{FLASH_MIB}MiB"], check=True, stdout=subprocess.DEVNULL)
 
     def start(self):
@@ -149,13 +159,13 @@ class Hearth:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
         began = time.monotonic()
-        self.process = start([HEARTH, "serve", "--config", self.config], os.path.join(DATA, "hearth.log"))
+        self.process = start([HEARTH, "serve", "--config", self.config], self.log)
         wait_for("hearth", lambda: listens(self.socket) and self.is_ready(), self.process)
         return time.monotonic() - began
 
     def is_ready(self):
         answer = self.ask("disk", "list", check=False)
-        return answer is not None and all(disk["state"] == "attached" for disk in answer["disks"])
+        return answer is not None and all(disk["state"] in ("attached", "standby") for disk in answer["disks"])
 
     def ask(self, *words, check=True):
         answer = subprocess.run([HEARTH, "--socket", self.admin, "--json", *words], capture_output=True, check=check)
@@ -166,44 +176,121 @@ class Hearth:
 
     def counters(self):
         """Hits, lookups and flash bytes of all disks since the daemon started."""
-        disks = [disk["counters"] for disk in self.ask("disk", "list")["disks"]]
+        disks = [disk["counters"] for disk in self.ask("disk", "list")["disks"] if disk["state"] == "attached"]
         hits = sum(disk["read_block_hits"] for disk in disks)
         misses = sum(disk["read_block_misses"] for disk in disks)
         flash = sum(sum(cache["flash_written_bytes"].values()) for cache in self.ask("status")["caches"])
         return {"hits": hits, "lookups": hits + misses, "flash": flash}
 
+    def roaming(self, disk):
+        """What `hearth migrate show` says of a disk."""
+        return self.ask("migrate", "show", disk)
 
-def guest(socket_path, export, name):
-    """Boots the guest, does its work, and gives what it measured."""
+
+def qemu(socket_path, export, name, steps, *more):
+    """Starts a VM; gives its process and where its console is written."""
     console = os.path.join(DATA, f"{name}-console.log")
+    open(console, "w", encoding="ascii").close()
     command = ["qemu-system-x86_64", "-machine", "q35", "-accel", "tcg", "-cpu", "max", "-m", "256"]
     command += ["-nodefaults", "-display", "none", "-no-reboot"]
     command += ["-kernel", f"{GUEST}/vmlinuz", "-initrd", f"{GUEST}/initrd.gz"]
     # no_timer_check: on a busy machine the emulated timer may come too late, and the kernel would panic.
-    command += ["-append", f"console=ttyS0 quiet panic=-1 no_timer_check random.trust_cpu=on probe={GUEST_STEPS}"]
+    command += ["-append", f"console=ttyS0 quiet panic=-1 no_timer_check nokaslr random.trust_cpu=on probe={steps}"]
     command += ["-serial", f"file:{console}"]
     command += ["-blockdev", f"driver=nbd,node-name=disk,server.type=unix,server.path={socket_path},export={export}"]
-    command += ["-device", "virtio-blk-pci,drive=disk"]
-    process = start(command, os.path.join(DATA, f"{name}-qemu.log"))
-    wait_for("the guest to power off", lambda: process.poll() is not None)
-    started.remove(process)
+    command += ["-device", "virtio-blk-pci,drive=disk", *more]
+    return start(command, os.path.join(DATA, f"{name}-qemu.log")), console
+
+
+def said(console):
+    """What the guest has said, if nothing of it is wrong."""
     with open(console, encoding="utf-8", errors="replace") as file:
         text = file.read()
-    if "result=PASS" not in text:
+    if "PROBE bad" in text or "PROBE error" in text or "result=FAIL" in text:
         raise SystemExit(f"demo: the guest found something wrong; its console is {console}\n{text}")
+    return text
 
-    def value(line, key):
-        return float(re.search(rf"PROBE {line} .*?\b{key}=([0-9.]+)", text).group(1))
 
+def value(text, line, key):
+    """The last that a guest has said of something."""
+    return float(re.findall(rf"PROBE {line} .*?\b{key}=([0-9.]+)", text)[-1])
+
+
+def rates(text):
     return {
-        "boot": value("start", "uptime_ms") / 1000,
-        "read": value("read", "ms") / 1000,
-        "read_mib": value("read", "bytes") / MIB,
-        "iops": value("random", "iops"),
-        "p50": value("random", "p50_us"),
-        "p99": value("random", "p99_us"),
-        "fsync": value("wrote", "p50_us") / 1000,
+        "iops": value(text, "random", "iops"),
+        "p50": value(text, "random", "p50_us"),
+        "p99": value(text, "random", "p99_us"),
+        "fsync": value(text, "wrote", "p50_us") / 1000,
     }
+
+
+def guest(socket_path, export, name):
+    """Boots the guest, does its work, and gives what it measured."""
+    process, console = qemu(socket_path, export, name, GUEST_STEPS)
+    wait_for("the guest to power off", lambda: process.poll() is not None)
+    started.remove(process)
+    text = said(console)
+    if "result=PASS" not in text:
+        raise SystemExit(f"demo: the guest did not come to its end; its console is {console}\n{text}")
+    return rates(text) | {
+        "boot": value(text, "start", "uptime_ms") / 1000,
+        "read": value(text, "read", "ms") / 1000,
+        "read_mib": value(text, "read", "bytes") / MIB,
+    }
+
+
+def hits_of_seconds(hearth, seconds):
+    """The part of the blocks read that were hits, in each of the next seconds."""
+    ratios, before, began = [], hearth.counters(), time.monotonic()
+    for second in range(1, seconds + 1):
+        time.sleep(max(0.0, began + second - time.monotonic()))
+        after = hearth.counters()
+        lookups = after["lookups"] - before["lookups"]
+        ratios.append((after["hits"] - before["hits"]) / lookups if lookups else None)
+        before = after
+    return ratios
+
+
+def move(hosts, origin, sockets):
+    """Migrates the VM live from the first host to the second; gives what it measures there, and what the move cost."""
+    at_source, at_destination = hosts
+    monitors = [os.path.join(sockets, f"monitor-{name}") for name in migration.NAMES]
+    incoming = os.path.join(sockets, "incoming")
+
+    def qmp(place):
+        return "-qmp", f"unix:{monitors[place]},server=on,wait=off"
+
+    source, console = qemu(at_source.socket, "vm1", "leaving", ROUND_STEPS, *qmp(0))
+    wait_for("the guest to end a round", lambda: said(console).count("PROBE wrote") > 0, source)
+    destination, arrived = qemu(at_destination.socket, "vm1", "arriving", ROUND_STEPS, *qmp(1), "-incoming", f"unix:{incoming}")
+    wait_for("the other QEMU to listen", lambda: os.path.exists(incoming), destination)
+    # A second at least, which QEMU needs for the memory of a larger guest: then it is a migration, and no second start.
+    wait_for("the cache to have gone ahead", lambda: at_destination.roaming("vm1")["cache_move"]["came_bytes"] > 0)
+    time.sleep(2)
+    monitor = migration.Monitor(monitors[0])
+    origin.read_bytes()
+    downtime = migration.migrate(monitor, incoming)
+    wait_for("the disk to be at the other host", lambda: at_destination.roaming("vm1")["role"] == "owner")
+    seconds = hits_of_seconds(at_destination, SECONDS_AFTER_MOVE)
+    monitor.quit()
+    end(source)
+    rounds = said(arrived).count("PROBE wrote")
+    # The round in which it moved began at the source.
+    wait_for("a round at the other host", lambda: said(arrived).count("PROBE wrote") > rounds + 1, destination)
+    result = rates(said(arrived)) | {"origin": origin.read_bytes() / MIB}
+    counters, roaming = at_destination.counters(), at_destination.roaming("vm1")
+    migration.Monitor(monitors[1]).quit()
+    end(destination)
+    result["ratio"] = counters["hits"] / counters["lookups"]
+    result["flash"] = counters["flash"] / MIB
+    cost = {
+        "downtime": downtime,
+        "held": roaming["last_hand_over"]["held_seconds"],
+        "link": roaming["cache_move"]["came_bytes"] / MIB,
+        "seconds": seconds,
+    }
+    return result, cost
 
 
 def fio(uri, depth, offset_mib, size_mib, seconds=None):
@@ -258,7 +345,7 @@ def row(title, key, form, results):
 
 
 def closing_table(vm, disk):
-    names = ["without Hearth", "cold", "warm", "after kill -9"]
+    names = ["without Hearth", "cold", "warm", "after kill -9", "after live migration"]
     print()
     print(f"The VM: Linux on an emulated CPU, which takes much of an I/O's time itself. The origin: +{DELAY} a request.")
     table(
@@ -309,25 +396,28 @@ def run(sockets):
     say(f"origin: two disk images behind nbdkit, {DELAY} added to each request")
     vm_origin, fio_origin = Origin("vm1", vm_image, sockets), Origin("data", fio_image, sockets)
     vm, disk = [], []
+    migration.make_certificates(DATA)
+    ports = [free_port(), free_port()]
+    os.makedirs(os.path.join(DATA, "owners"))
 
-    say("1/6 the VM straight from the origin, without Hearth")
+    say("1/7 the VM straight from the origin, without Hearth")
     vm.append(measured(None, vm_origin, lambda: guest(vm_origin.socket, "vm1", "without")))
-    say("2/6 fio straight from the origin")
+    say("2/7 fio straight from the origin")
     disk.append(measured(None, fio_origin, both_depths(fio_origin.uri(), 4)))
 
-    hearth = Hearth(sockets, [vm_origin, fio_origin])
+    hearth = Hearth(0, sockets, [vm_origin, fio_origin], migration.link(DATA, 0, ports))
     hearth.start()
-    say(f"3/6 hearth serves both disks, {FLASH_MIB} MiB of flash, empty; the VM boots cold")
+    say(f"3/7 hearth serves both disks, {FLASH_MIB} MiB of flash, empty; the VM boots cold")
     say(f"    meanwhile: curl http://127.0.0.1:{hearth.port}/metrics")
     say(f"    or:        {os.path.relpath(HEARTH, os.getcwd())} --socket {hearth.admin} top")
     vm.append(measured(hearth, vm_origin, lambda: guest(hearth.socket, "vm1", "cold")))
-    say("4/6 the VM boots warm")
+    say("4/7 the VM boots warm")
     vm.append(measured(hearth, vm_origin, lambda: guest(hearth.socket, "vm1", "warm")))
-    say("5/6 fio through hearth, cold then warm")
+    say("5/7 fio through hearth, cold then warm")
     disk.append(measured(hearth, fio_origin, both_depths(hearth.uri("data"), None)))
     disk.append(measured(hearth, fio_origin, both_depths(hearth.uri("data"), 4)))
 
-    say("6/6 kill -9 of hearth, start again, the VM boots a third time")
+    say("6/7 kill -9 of hearth, start again, the VM boots a third time")
     held = sum(each["cached_blocks"] for each in hearth.ask("disk", "list")["disks"])
     end(hearth.process, signal.SIGKILL)
     ready = hearth.start()
@@ -335,14 +425,24 @@ def run(sockets):
     kept = status["recovered_blocks"]
     vm.append(measured(hearth, vm_origin, lambda: guest(hearth.socket, "vm1", "killed")))
 
+    say("7/7 a second host with flash of its own; the VM moves there live, while it reads and writes")
+    other = Hearth(1, sockets, [vm_origin], migration.link(DATA, 1, ports))
+    other.start()
+    moved, cost = move((hearth, other), vm_origin, sockets)
+    vm.append(moved)
+
     closing_table(vm, disk)
+    seconds = ", ".join(f"{ratio:.1%}" if ratio is not None else "no read" for ratio in cost["seconds"])
+    print(f"  Live migration: the VM stood still for {cost['downtime'] * 1000:.0f} ms, in which Hearth held its disk for {cost['held'] * 1000:.0f} ms.")
+    print(f"  Hits in its first {SECONDS_AFTER_MOVE} seconds at the other host: {seconds}. {cost['link']:.1f} MiB of its cache went over the link.")
     print(f"  kill -9: {kept:,} of {held:,} blocks came back ({kept / max(held, 1):.2%}); serving again after {ready:.2f} s,")
     print(f"  {status['recovery_seconds'] * 1000:.0f} ms of that for recovery. Memory of the cache: {status['memory_bytes'] / MIB:.0f} MiB.")
     print(f"  Metrics were at http://127.0.0.1:{hearth.port}/metrics while it ran; logs and consoles are in {os.path.relpath(DATA, os.getcwd())}/")
     print("  HEARTH_DEMO_KEEP=1 make demo leaves it running to look around.")
     if os.environ.get("HEARTH_DEMO_KEEP"):
         input("demo: everything still runs; Enter ends it ")
-    end(hearth.process)
+    for host in (other, hearth):
+        end(host.process)
 
 
 def main():
@@ -360,7 +460,7 @@ def main():
         for process in reversed(list(started)):
             end(process)
         shutil.rmtree(sockets, ignore_errors=True)
-        for name in ("vm1.raw", "data.raw", "flash.img"):
+        for name in ("vm1.raw", "data.raw", *(f"{host}-flash.img" for host in migration.NAMES)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(DATA, name))
 
