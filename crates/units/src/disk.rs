@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 /// A disk's identity for as long as it lives, whatever host or cache serves it: 128 bits.
 ///
-/// Written as 32 hexadecimal digits.
+/// Written as 32 hexadecimal digits. A UUID is read, too ([RFC 9562], section 4).
+///
+/// [RFC 9562]: https://www.rfc-editor.org/rfc/rfc9562
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskId(u128);
 
@@ -36,21 +38,31 @@ impl fmt::Debug for DiskId {
 
 /// Why a text is not a disk id.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("'{0}' is not a disk id: write 32 hexadecimal digits")]
+#[error("'{0}' is not a disk id: write 32 hexadecimal digits, or a UUID")]
 pub struct ParseDiskIdError(String);
 
 impl FromStr for DiskId {
     type Err = ParseDiskIdError;
 
     fn from_str(text: &str) -> Result<Self, ParseDiskIdError> {
-        if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(ParseDiskIdError(text.to_owned()));
+        let wrong = || ParseDiskIdError(text.to_owned());
+        let is_uuid =
+            text.len() == 36 && UUID_HYPHENS.iter().all(|at| text.as_bytes()[*at] == b'-');
+        let digits = if is_uuid {
+            text.replace('-', "")
+        } else {
+            text.to_owned()
+        };
+        if digits.len() != 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(wrong());
         }
-        u128::from_str_radix(text, 16)
-            .map(Self)
-            .map_err(|_| ParseDiskIdError(text.to_owned()))
+        let bits = u128::from_str_radix(&digits, 16).map_err(|_| wrong())?;
+        Ok(Self(bits))
     }
 }
+
+/// Where a UUID has its hyphens.
+const UUID_HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 /// A disk's place in one cache's disk table: a small number that stands for its [`DiskId`]
 /// in every index entry and segment of that cache.
@@ -158,6 +170,19 @@ mod tests {
                 .parse::<DiskId>()
                 .is_err()
         );
+    }
+
+    #[test]
+    fn a_disk_id_may_be_a_uuid() {
+        let id = DiskId::from_u128(0x6ab2_c7f0_31a5_4d0e_9d33_0f0a_52a1_c111);
+        assert_eq!("6ab2c7f0-31a5-4d0e-9d33-0f0a52a1c111".parse(), Ok(id));
+        for wrong in [
+            "6ab2c7f031a5-4d0e-9d33-0f0a52a1c111",
+            "6ab2c7f0-31a54d0e--9d33-0f0a52a1c111",
+            "6ab2c7f0-31a5-4d0e-9d33-0f0a52a1c11-",
+        ] {
+            assert!(wrong.parse::<DiskId>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -210,7 +210,7 @@ pub struct Attach {
     /// The size that the origin must have
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// Its identity instead of one made of name and origin: 32 hexadecimal digits
+    /// Its identity instead of one made of name and origin: 32 hexadecimal digits, or a UUID
     #[arg(long, value_name = "ID")]
     pub id: Option<DiskId>,
     /// Take a file for the disk's bytes although it begins like an image of another format
