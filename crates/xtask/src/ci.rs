@@ -96,21 +96,6 @@ const CHECKS: &[Step] = &[
 ];
 
 const TESTS: &[Step] = &[
-    // The end-to-end tests run the program itself, which a test build alone does not make.
-    Step {
-        name: "programs",
-        tool: &["cargo"],
-        command: &[
-            "cargo",
-            "build",
-            "--workspace",
-            "--features",
-            GUARDS,
-            "--bins",
-            "--locked",
-        ],
-        environment: &[],
-    },
     Step {
         name: "examples in the documentation",
         tool: &["cargo"],
@@ -135,6 +120,8 @@ const TESTS: &[Step] = &[
     },
 ];
 
+/// Builds the programs that the end-to-end tests run, too: each has tests of its own beside it. A build of the programs
+/// alone would be one more: what is only for tests asks some libraries for more than the programs do.
 const NEXTEST: Step = Step {
     name: "tests",
     tool: &["cargo", "nextest"],
