@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   the VM runs here:   write, flush, read
-//!   the VM moves:       there: connect, a few reads    here: flush, silence
+//!   the VM moves:       there: connect, a few reads    here: flush, silence     (over NBD, see `vm.rs`)
 //!                       faults, at any time            there: write
 //!   or it does not:     there: disconnect              here: write
 //!   or runs twice:      there: many reads, write       here: write
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::{Lab, RoamingPair, RoamingSettings, Session, block};
+use crate::vm::Vm;
+use crate::{Lab, RoamingPair, RoamingSettings, block};
 
 const BLOCK: u64 = 4096;
 /// Blocks that are written: few, so that each is written often.
@@ -23,6 +24,8 @@ const BLOCKS: u64 = 512;
 const INCOMING_WAITS: Duration = Duration::from_millis(1_050);
 /// Reads of a VM that boots: more than of one that comes by a live migration.
 const READ_BY_A_BOOT: u64 = 100;
+/// How long a VM that was started twice waits for its disk over vhost-user, where nothing tells it that it waits in vain.
+const MISTAKE_WAITS: Duration = Duration::from_secs(2);
 /// How long a VM waits for its disk, whatever happens, once everything runs again.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -117,8 +120,8 @@ pub struct Moved {
     pub mistakes: u64,
     /// Daemons that were killed, at the source and at the destination.
     pub kills: [u64; 2],
-    /// How often a first write at the destination failed, and was made again.
-    pub failed: u64,
+    /// First writes at the destination that failed, and were made again: amid which fault, and why.
+    pub failed: Vec<String>,
     /// How long the first write at the destination took, without faults: half, and the longest.
     pub pauses: [Duration; 2],
 }
@@ -159,9 +162,11 @@ pub fn moves(
         pauses: Vec::new(),
     };
     let mut here = 0;
-    let mut running = player.pair.client(here)?;
+    let mut running = Vm::waits(&mut player.pair, here)?;
+    running.boot()?;
     let all: Vec<u8> = (0..BLOCKS).flat_map(|number| block(number, 0)).collect();
-    running.write(0, &all)?;
+    let written = running.try_write(0, &all)?;
+    written.map_err(|refused| anyhow::anyhow!("the first write failed with {}", refused.0))?;
     running.flush()?;
     while player.moved.moves < count {
         let at = player.moved.moves;
@@ -196,7 +201,7 @@ impl Player {
     }
 
     /// Writes some blocks, and flushes now and then. An error number if one failed.
-    fn write(&mut self, guest: &mut Session, blocks: u64) -> anyhow::Result<()> {
+    fn write(&mut self, guest: &mut Vm, blocks: u64) -> anyhow::Result<()> {
         for _ in 0..blocks {
             let (number, round) = (self.dice(BLOCKS), self.next_round());
             let outcome = guest.try_write(number * BLOCK, &block(number, round));
@@ -213,8 +218,21 @@ impl Player {
         Ok(())
     }
 
+    /// Reads some blocks where the guest does not run yet, if its front end can.
+    fn read_early(&mut self, there: &mut Vm, blocks: u64) -> anyhow::Result<()> {
+        if !there.reads_early() {
+            return Ok(());
+        }
+        for _ in 0..blocks {
+            let number = self.dice(BLOCKS);
+            let bytes = there.read(number * BLOCK, BLOCK)?;
+            self.model.read(number, &bytes)?;
+        }
+        Ok(())
+    }
+
     /// Reads everything.
-    fn check(&mut self, guest: &mut Session) -> anyhow::Result<()> {
+    fn check(&mut self, guest: &mut Vm) -> anyhow::Result<()> {
         let bytes = guest.read(0, BLOCKS * BLOCK)?;
         let blocks = bytes.chunks(usize::try_from(BLOCK).unwrap_or_default());
         for (number, bytes) in (0..).zip(blocks) {
@@ -224,30 +242,33 @@ impl Player {
     }
 
     /// The VM runs for a while, and moves, or fails to. Where it runs then, and its client there.
-    fn move_once(&mut self, here: usize, mut source: Session) -> anyhow::Result<(usize, Session)> {
+    fn move_once(&mut self, here: usize, mut source: Vm) -> anyhow::Result<(usize, Vm)> {
         let there = 1 - here;
         let writes = 5 + self.dice(60);
         self.write(&mut source, writes)?;
         if self.dice(12) == 0 {
             self.mistake(there, &mut source)?;
         }
-        let mut destination = self.pair.client(there)?;
-        for _ in 0..4 {
-            let number = self.dice(BLOCKS);
-            let bytes = destination.read(number * BLOCK, BLOCK)?;
-            self.model.read(number, &bytes)?;
+        if self.dice(8) == 0 {
+            source.reset()?;
         }
+        let mut destination = Vm::waits(&mut self.pair, there)?;
+        self.read_early(&mut destination, 4)?;
+        source.begin_move()?;
         std::thread::sleep(INCOMING_WAITS);
         let writes = self.dice(10);
         self.write(&mut source, writes)?;
-        source.flush()?;
-        self.model.flushed();
+        if source.stop()? {
+            self.model.flushed();
+        }
         if self.dice(6) == 0 {
             return self.cancel(here, source, destination);
         }
         // QEMU of the source stays connected for a while; or it quits at once.
-        let mut source = (self.dice(3) > 0).then_some(source);
+        let stays = self.dice(3) > 0;
         let began = Instant::now();
+        destination.goes_on_from(&source)?;
+        let mut source = stays.then_some(source);
         let fault = self.dice(8);
         if fault == 1 {
             // A client of a daemon that is killed is gone.
@@ -255,7 +276,7 @@ impl Player {
         }
         let mut destination = match fault {
             0..3 => self.first_write_amid(fault, there, destination, &mut source)?,
-            _ => self.first_write(destination, &mut source)?,
+            _ => self.first_write("no fault", there, destination, &mut source)?,
         };
         if fault > 2 && source.is_some() {
             self.pauses.push(began.elapsed());
@@ -264,6 +285,7 @@ impl Player {
             && self.dice(2) == 0
         {
             // It resumes by mistake: it is told so.
+            source.resume()?;
             let number = self.dice(BLOCKS);
             let outcome = source.try_write(number * BLOCK, &block(number, 255));
             ensure!(
@@ -280,12 +302,18 @@ impl Player {
     fn cancel(
         &mut self,
         here: usize,
-        mut source: Session,
-        mut destination: Session,
-    ) -> anyhow::Result<(usize, Session)> {
-        // A destination that was never used flushes when it quits.
-        destination.flush()?;
-        destination.close()?;
+        mut source: Vm,
+        destination: Vm,
+    ) -> anyhow::Result<(usize, Vm)> {
+        // The guest may go on before the QEMU that never ran it has ended, or afterwards.
+        if self.dice(2) == 0 {
+            destination.quits_unused()?;
+            source.resume()?;
+        } else {
+            source.resume()?;
+            self.write(&mut source, 5)?;
+            destination.quits_unused()?;
+        }
         self.write(&mut source, 5)?;
         self.check(&mut source)?;
         self.moved.cancelled += 1;
@@ -294,12 +322,12 @@ impl Player {
 
     /// The VM is started a second time at the other host while it runs here: it reads what a boot reads, writes, and
     /// is refused. The VM that runs is not disturbed.
-    fn mistake(&mut self, there: usize, running: &mut Session) -> anyhow::Result<()> {
-        let mut second = self.pair.client(there)?;
-        for _ in 0..READ_BY_A_BOOT {
-            let number = self.dice(BLOCKS);
-            let bytes = second.read(number * BLOCK, BLOCK)?;
-            self.model.read(number, &bytes)?;
+    fn mistake(&mut self, there: usize, running: &mut Vm) -> anyhow::Result<()> {
+        let mut second = Vm::waits(&mut self.pair, there)?;
+        self.read_early(&mut second, READ_BY_A_BOOT)?;
+        second.boot()?;
+        if !second.reads_early() {
+            second.set_patience(MISTAKE_WAITS)?;
         }
         let number = self.dice(BLOCKS);
         let writing =
@@ -326,9 +354,9 @@ impl Player {
         &mut self,
         fault: u64,
         there: usize,
-        mut destination: Session,
-        source: &mut Option<Session>,
-    ) -> anyhow::Result<Session> {
+        mut destination: Vm,
+        source: &mut Option<Vm>,
+    ) -> anyhow::Result<Vm> {
         let (number, round) = (self.dice(BLOCKS), self.next_round());
         let (before, long) = (self.dice(25), self.dice(1_500));
         let [before, long] = [before, long].map(Duration::from_millis);
@@ -353,11 +381,19 @@ impl Player {
         match outcome {
             // Its daemon was killed, maybe before it was asked.
             _ if fault == 2 => {
-                let again = self.pair.client(there)?;
-                self.first_write(again, source)
+                if !destination.reads_early() {
+                    // QEMU has connected again, and the write was made.
+                    return outcome.map(|_| destination);
+                }
+                let again = Vm::waits(&mut self.pair, there)?;
+                self.first_write("a kill of the destination", there, again, source)
             }
             Ok(Ok(())) => Ok(destination),
-            Ok(Err(_)) => self.first_write(destination, source),
+            Ok(Err(_)) => {
+                let amid = ["a cut", "a kill of the source"][usize::from(fault == 1)];
+                self.failed(amid, there, source)?;
+                self.first_write(amid, there, destination, source)
+            }
             Err(error) => Err(error.context("the destination's client")),
         }
     }
@@ -370,12 +406,30 @@ impl Player {
         self.pair.start_host(host)
     }
 
+    /// Notes why a first write has failed. QEMU of the source quits.
+    fn failed(
+        &mut self,
+        amid: &str,
+        there: usize,
+        source: &mut Option<Vm>,
+    ) -> anyhow::Result<()> {
+        let shown = self.pair.host(there);
+        let shown = shown.json(&["migrate", "show", RoamingPair::DISK])?;
+        let (problem, here) = (&shown["problem"], &shown["here"]);
+        let stays = source.take().is_some();
+        let seen = format!("amid {amid}, source stays {stays}: {here}: {problem}");
+        self.moved.failed.push(seen);
+        Ok(())
+    }
+
     /// Writes until a write succeeds. When one has failed, QEMU of the source quits.
     fn first_write(
         &mut self,
-        mut destination: Session,
-        source: &mut Option<Session>,
-    ) -> anyhow::Result<Session> {
+        amid: &str,
+        there: usize,
+        mut destination: Vm,
+        source: &mut Option<Vm>,
+    ) -> anyhow::Result<Vm> {
         let began = Instant::now();
         loop {
             let (number, round) = (self.dice(BLOCKS), self.next_round());
@@ -385,8 +439,7 @@ impl Player {
             let Err(refused) = outcome else {
                 return Ok(destination);
             };
-            self.moved.failed += 1;
-            *source = None;
+            self.failed(amid, there, source)?;
             ensure!(
                 began.elapsed() < PATIENCE,
                 "the disk does not come: error {}",

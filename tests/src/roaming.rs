@@ -84,6 +84,7 @@ pub struct RoamingPair {
     hosts: [Option<Hearth>; 2],
     /// The folder of owner's records that they share, if the origin is an export.
     records: Option<PathBuf>,
+    is_vhost_user: bool,
     /// The server, if this made it.
     _origin: Option<Origin>,
 }
@@ -217,6 +218,7 @@ impl RoamingPair {
             labs: [lab_0, lab_1],
             settings: [settings_0, settings_1],
             hosts: [None, None],
+            is_vhost_user: settings.vhost_user,
             records: is_export.then(|| lab.path(SHARED)),
             _origin: origin,
         })
@@ -267,6 +269,11 @@ impl RoamingPair {
         self.hosts[at]
             .as_mut()
             .expect("the test started the host before it used it")
+    }
+
+    /// Whether each host has a socket for vhost-user.
+    pub fn is_vhost_user(&self) -> bool {
+        self.is_vhost_user
     }
 
     /// Where a host serves the disk over vhost-user.

@@ -1,4 +1,4 @@
-//! `cargo run -p e2e --bin moves -- [MOVES] [SEED] [POLICY]`: a VM moves between two hosts so often, with faults, see
+//! `cargo run -p e2e --bin moves -- [MOVES] [SEED] [POLICY] [FRONT-END] [DIRTY]`: a VM moves between two hosts so often, with faults, see
 //! [`e2e::moves`]. It needs `hearth` built with the same profile, or `$HEARTH_BIN`.
 
 #![forbid(unsafe_code)]
@@ -22,10 +22,23 @@ fn main() -> anyhow::Result<()> {
         "around" => "around",
         other => anyhow::bail!("'{other}' is no write policy: back, through or around"),
     };
-    println!("{count} moves under {write_policy}, seed {seed}");
+    let vhost_user = match words.get(3).map_or("nbd", String::as_str) {
+        "nbd" => false,
+        "vhost-user" => true,
+        other => anyhow::bail!("'{other}' is no front end: nbd or vhost-user"),
+    };
+    let dirty = match words.get(4).map_or("drain", String::as_str) {
+        "drain" => "drain",
+        "ship" => "ship",
+        other => anyhow::bail!("'{other}' is not what becomes of dirty data: drain or ship"),
+    };
+    let front_end = if vhost_user { "vhost-user" } else { "nbd" };
+    println!("{count} moves under {write_policy}, seed {seed}, over {front_end}, dirty data: {dirty}");
     scenario(RoamingPair::TOOLS, |lab| {
         let settings = RoamingSettings {
             write_policy,
+            vhost_user,
+            dirty,
             ..RoamingSettings::default()
         };
         let moved = moves(lab, count, seed, settings, &mut |line| println!("{line}"))?;
