@@ -15,6 +15,10 @@ use e2e::{
 const BLOCK: u64 = 4096;
 /// What the source logs when the destination has what the origin lacks.
 const SHIPPED: &str = "what the origin lacks has gone to the other host";
+/// How long a guest that is about to come waits at least, with some time for the word of it to get through.
+const INCOMING_WAITS: Duration = Duration::from_millis(1300);
+/// How long a guest that has been stopped is silent at least.
+const SILENCE: Duration = Duration::from_millis(30);
 /// How long a client that has gone may take to connect again, with some time for the word of it to get through.
 const RECONNECTS: Duration = Duration::from_millis(1200);
 /// For a message to get as far as it does not go on.
@@ -268,6 +272,34 @@ fn before_the_destination_has_recorded_that_it_has_the_disk() {
 #[test]
 fn when_the_destination_has_answered_its_guest() {
     at_each_kill(Still::Taken);
+}
+
+/// The QEMU that the guest came from stays, so that all that says that the guest has stopped is what its host has seen
+/// of it before.
+#[test]
+fn before_the_destination_has_heard_its_guest() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut old = pair.client(0)?;
+        expected.write(&mut old, (0..400).step_by(3), 1)?;
+        let mut new = pair.client(1)?;
+        new.read(0, BLOCK)?;
+        std::thread::sleep(INCOMING_WAITS);
+        old.flush()?;
+        std::thread::sleep(SILENCE);
+        pair.kill(1)?;
+        drop(new);
+        pair.start_host(1)?;
+        let mut new = pair.client(1)?;
+        expected.write(&mut new, 100..120, 2)?;
+        pair.wait_until_owned_by(1)?;
+        expected.check("the destination", &mut new)?;
+        ensure!(old.try_write(0, &block(0, 3))?.is_err(), "two guests write");
+        new.flush()?;
+        pair.flush_and_compare(&expected)?;
+        pair.stop_both()
+    });
 }
 
 /// What became of a guest's writes: its connection if that still stands, and the block of a write that was not

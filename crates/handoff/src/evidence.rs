@@ -20,6 +20,8 @@ use units::{Duration, Instant};
 pub const SILENCE: Duration = Duration::from_millis(20);
 /// How long an incoming client waits, connected and without a read, before its VM is handed over.
 pub const INCOMING_WAITS: Duration = Duration::from_secs(1);
+/// How long a client of the standby whose daemon has died may take to come back.
+const COMES_BACK: Duration = Duration::from_secs(10);
 /// How often an incoming client has read: it looks at sizes, partition tables and headers.
 pub const INCOMING_READS: u32 = 64;
 
@@ -49,6 +51,8 @@ pub enum Verdict {
 struct Incoming {
     last_seen: Instant,
     reads: u32,
+    /// When it was heard of that its daemon had died, if it has not come back.
+    lost: Option<Instant>,
 }
 
 /// What an owner has seen of a unit's guest, and of the client that its standby has.
@@ -136,13 +140,21 @@ impl Evidence {
     }
 
     /// A client has connected to the standby. Of one that is there already, which a session that begins anew is told
-    /// of again, nothing is forgotten: its guest may have flushed for the last time.
+    /// of again, nothing is forgotten: its guest may have flushed for the last time. Nor of one whose daemon has died
+    /// and that comes back in time.
     pub fn incoming_came(&mut self, now: Instant) {
-        if self.incoming.is_none() {
-            let (last_seen, reads) = (now, 0);
-            self.incoming = Some(Incoming { last_seen, reads });
-            self.sign = None;
+        let is_known =
+            |client: &&mut Incoming| client.lost.is_none_or(|lost| now < lost + COMES_BACK);
+        if let Some(client) = self.incoming.as_mut().filter(is_known) {
+            client.lost = None;
+            return;
         }
+        self.incoming = Some(Incoming {
+            last_seen: now,
+            reads: 0,
+            lost: None,
+        });
+        self.sign = None;
     }
 
     /// The client of the standby reads.
@@ -156,6 +168,13 @@ impl Evidence {
     /// The client of the standby has gone, or the standby has closed. A lost link does not say so.
     pub fn incoming_gone(&mut self) {
         self.incoming = None;
+    }
+
+    /// The client of the standby has gone with its daemon, which is back: it connects again.
+    pub fn incoming_lost(&mut self, now: Instant) {
+        if let Some(client) = &mut self.incoming {
+            client.lost.get_or_insert(now);
+        }
     }
 
     /// Whether the guest has stopped, as far as can be seen.
@@ -244,6 +263,23 @@ mod tests {
         evidence.incoming_gone();
         evidence.incoming_came(at(1_600));
         assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
+    }
+
+    #[test]
+    fn a_daemon_that_dies_under_the_incoming_client_takes_no_sign_away_if_that_comes_back_in_time()
+    {
+        let mut evidence = with_incoming(8);
+        evidence.flush(at(1_200));
+        evidence.incoming_lost(at(1_300));
+        evidence.incoming_lost(at(5_000));
+        let mut late = evidence.clone();
+        evidence.incoming_came(at(11_299));
+        assert_eq!(evidence.verdict(at(11_300)), Verdict::Stopped);
+        late.incoming_came(at(11_300));
+        assert_eq!(late.verdict(at(11_300)), Verdict::Runs);
+        // Once it is back a session that begins anew says nothing.
+        evidence.incoming_came(at(60_000));
+        assert_eq!(evidence.verdict(at(60_000)), Verdict::Stopped);
     }
 
     #[test]

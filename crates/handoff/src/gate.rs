@@ -95,6 +95,8 @@ pub enum IncomingClient {
     Reads,
     /// It has gone.
     Gone,
+    /// Its daemon has died, and is back without it.
+    Lost,
     /// None yet; but it was announced that the VM is about to move.
     Announced,
     /// That is withdrawn, or has ended.
@@ -193,6 +195,7 @@ impl<R> Gate<R> {
             IncomingClient::Announced => self.evidence.announced(),
             IncomingClient::Withdrawn => self.evidence.announcement_ended(),
             IncomingClient::Gone => self.evidence.incoming_gone(),
+            IncomingClient::Lost => self.evidence.incoming_lost(now),
         }
     }
 

@@ -22,6 +22,7 @@ mod pulling;
 mod questions;
 mod register;
 mod same_origin;
+mod session;
 mod shipping;
 mod standing;
 mod steps;

@@ -7,6 +7,7 @@ use super::draining::Draining;
 use super::expected::Expected;
 use super::loans::Loans;
 use super::proxied_reads::{Ended, ProxiedReads};
+use super::session::Session;
 use super::standing::Preparation;
 use super::steps::{RETRY_PAUSE, Steps};
 use super::under_way::UnderWay;
@@ -32,21 +33,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HELD_MAX: Duration = Duration::from_secs(7);
 /// After how long a claim that was refused is made again.
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
-
-/// The session with the other host.
-#[derive(Default)]
-struct Session {
-    stands: bool,
-    /// How many have begun or ended.
-    number: u64,
-}
-
-impl Session {
-    fn changes(&mut self, stands: bool) {
-        self.stands = stands;
-        self.number += 1;
-    }
-}
 
 /// Which host has a client of the disk.
 #[derive(Default)]
@@ -204,7 +190,7 @@ impl Roamer {
                 self.take(Event::LinkLost).await;
             }
             Happens::Said(frame) => self.said(frame).await,
-            Happens::LookAgain { is_return, session } if session == self.session.number => {
+            Happens::LookAgain { is_return, session } if session == self.session.number() => {
                 self.claimed(is_return).await;
             }
             Happens::LookAgain { .. } => {}
@@ -282,8 +268,8 @@ impl Roamer {
             Said::Client { is_there, .. } => {
                 self.has_client.there = is_there;
                 self.drain_or_not();
-                let (came, gone) = (IncomingClient::Came, IncomingClient::Gone);
-                self.see_incoming(if is_there { came } else { gone });
+                let seen = self.session.says_of_client(is_there);
+                self.see_incoming(seen);
             }
             Said::Announce { .. } => self.announced(),
             Said::Withdraw { .. } => self.withdrawn(),
@@ -328,7 +314,7 @@ impl Roamer {
     fn stand_or_not(&mut self) {
         let comes = match self.ownership.role() {
             Role::Standby | Role::Claiming => {
-                self.session.stands && self.expected.prepares(self.has_client.here)
+                self.session.stands() && self.expected.prepares(self.has_client.here)
             }
             // Who takes the disk has ended it.
             Role::Taking => return,
@@ -368,7 +354,7 @@ impl Roamer {
         if let (Some(wait), false, true) = (stopped_in, is_return, self.ownership.serves()) {
             // Longer by what a timer may be early.
             let wait = Duration::from_nanos(wait.as_nanos()) + Duration::from_millis(1);
-            let (tell, session) = (self.tell.clone(), self.session.number);
+            let (tell, session) = (self.tell.clone(), self.session.number());
             tokio::spawn(async move {
                 tokio::time::sleep(wait).await;
                 let _ = tell.send(Happens::LookAgain { is_return, session });

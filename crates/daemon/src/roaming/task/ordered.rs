@@ -49,7 +49,7 @@ impl Roamer {
             }
             (Role::Taking | Role::Granting | Role::Giving, _) => return Err(on_its_way(disk)),
         }
-        if !self.session.stands {
+        if !self.session.stands() {
             let detail = format!("there is no session with '{there}'");
             return Err(refused(detail).with_remedy("hearth migrate show says why"));
         }
