@@ -87,6 +87,8 @@ pub struct VhostUserSettings<'a> {
     pub queues: u32,
     /// Where another QEMU will send it from; nothing boots then.
     pub incoming: Option<&'a Path>,
+    /// More arguments of QEMU.
+    pub more: &'a [&'a str],
 }
 
 impl Default for VhostUserSettings<'_> {
@@ -95,6 +97,7 @@ impl Default for VhostUserSettings<'_> {
             disks: &[],
             queues: 1,
             incoming: None,
+            more: &[],
         }
     }
 }
@@ -176,7 +179,8 @@ impl Guest {
         }
         let cpus = settings.queues.to_string();
         arguments.extend(["-smp".to_owned(), cpus]);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        arguments.extend(settings.more);
         Self::start(lab, kit, name, steps, &arguments)
     }
 

@@ -122,7 +122,7 @@ pub struct Moved {
     pub kills: [u64; 2],
     /// First writes at the destination that failed, and were made again: amid which fault, and why.
     pub failed: Vec<String>,
-    /// How long the first write at the destination took, without faults: half, and the longest.
+    /// From when the guest stops to the answer of its first write at the destination, without faults: half, and the longest.
     pub pauses: [Duration; 2],
 }
 
@@ -258,6 +258,7 @@ impl Player {
         std::thread::sleep(INCOMING_WAITS);
         let writes = self.dice(10);
         self.write(&mut source, writes)?;
+        let began = Instant::now();
         if source.stop()? {
             self.model.flushed();
         }
@@ -266,7 +267,6 @@ impl Player {
         }
         // QEMU of the source stays connected for a while; or it quits at once.
         let stays = self.dice(3) > 0;
-        let began = Instant::now();
         destination.goes_on_from(&source)?;
         let mut source = stays.then_some(source);
         let fault = self.dice(8);
@@ -407,17 +407,13 @@ impl Player {
     }
 
     /// Notes why a first write has failed. QEMU of the source quits.
-    fn failed(
-        &mut self,
-        amid: &str,
-        there: usize,
-        source: &mut Option<Vm>,
-    ) -> anyhow::Result<()> {
-        let shown = self.pair.host(there);
-        let shown = shown.json(&["migrate", "show", RoamingPair::DISK])?;
-        let (problem, here) = (&shown["problem"], &shown["here"]);
+    fn failed(&mut self, amid: &str, there: usize, source: &mut Option<Vm>) -> anyhow::Result<()> {
+        let log = self.pair.log(there)?;
+        let refusal = log.lines().rfind(|line| line.contains("the peer refuses"));
+        let why = refusal.and_then(|line| line.rsplit_once("why="));
+        let why = why.map_or("", |(_, why)| why);
         let stays = source.take().is_some();
-        let seen = format!("amid {amid}, source stays {stays}: {here}: {problem}");
+        let seen = format!("amid {amid}, source stays {stays}, last refusal '{why}'");
         self.moved.failed.push(seen);
         Ok(())
     }

@@ -269,7 +269,10 @@ impl RingGuest {
     pub fn stop(&mut self) -> anyhow::Result<()> {
         self.enable(false)?;
         let reply = self.ask(&Request::GetRingBase { ring: 0 }, &[])?;
-        let base = reply.payload.get(4..6).context("how far the ring was read")?;
+        let base = reply
+            .payload
+            .get(4..6)
+            .context("how far the ring was read")?;
         let base = u16::from_le_bytes(base.try_into()?);
         ensure!(
             base == self.seen,
@@ -309,14 +312,20 @@ impl RingGuest {
         self.start(self.seen)
     }
 
-    /// The daemon has gone: connects again when it is back, and goes on where the guest was, as QEMU does.
+    /// The daemon has gone: connects again when it is back, and goes on where the guest was, as QEMU does. A daemon that
+    /// is about to start may hang up once more.
     fn connect_again(&mut self) -> anyhow::Result<()> {
-        let mut socket = None;
+        let path = self.path.clone();
         wait_until("the daemon to be back", limits::SHORT, || {
-            socket = UnixStream::connect(&self.path).ok();
-            Ok(socket.is_some())
-        })?;
-        self.socket = socket.context("a connection")?;
+            let Ok(socket) = UnixStream::connect(&path) else {
+                return Ok(false);
+            };
+            self.socket = socket;
+            Ok(self.greet_again().is_ok())
+        })
+    }
+
+    fn greet_again(&mut self) -> anyhow::Result<()> {
         self.greet()?;
         if self.do_rings_run {
             let used = self.used()?;
@@ -356,8 +365,7 @@ impl RingGuest {
             descriptor.extend(bytes.to_le_bytes());
             descriptor.extend(flags.to_le_bytes());
             descriptor.extend((at + 1).to_le_bytes());
-            self.memory
-                .write_all_at(&descriptor, 16 * u64::from(at))?;
+            self.memory.write_all_at(&descriptor, 16 * u64::from(at))?;
         }
         let place = AVAILABLE + 4 + 2 * u64::from(self.made % SIZE);
         self.memory.write_all_at(&[0; 2], place)?;

@@ -10,6 +10,10 @@
 //!   a client of the standby that *looks incoming*: at that flush it had been connected for a second, had hardly read,
 //!   and had read nothing in that second. A VM that boots there reads before it is silent.
 //!
+//! What QEMU writes right behind such a flush takes the sign not away, but then the silence has to be long. A qcow2 image
+//! whose bitmap or reference counts are written when it is put to rest is such a case, and its last write is not
+//! flushed. Its destination writes before its guest runs, so it cannot wait until QEMU of the source has ended.
+//!
 //! Evidence protects a VM that runs from one that was started a second time by mistake. The data is protected by
 //! [`Ownership`](crate::Ownership), whoever wins.
 
@@ -18,6 +22,8 @@ use units::{Duration, Instant};
 
 /// How long a guest is silent after its flush.
 pub const SILENCE: Duration = Duration::from_millis(20);
+/// How long it is silent if something followed within [`SILENCE`] of its flush.
+const SILENCE_BEHIND_WRITES: Duration = Duration::from_secs(1);
 /// How long an incoming client waits, connected and without a read, before its VM is handed over.
 pub const INCOMING_WAITS: Duration = Duration::from_secs(1);
 /// How long a client of the standby whose daemon has died may take to come back.
@@ -55,6 +61,14 @@ struct Incoming {
     lost: Option<Instant>,
 }
 
+/// A flush that looked like a move, and what came right behind it.
+#[derive(Clone, Copy, Debug)]
+struct Sign {
+    /// When the last request came, or was answered.
+    last: Instant,
+    silence: Duration,
+}
+
 /// What an owner has seen of a unit's guest, and of the client that its standby has.
 #[derive(Clone, Debug)]
 pub struct Evidence {
@@ -64,8 +78,8 @@ pub struct Evidence {
     are_rings_stopped: bool,
     last_request: Option<Instant>,
     incoming: Option<Incoming>,
-    /// When the guest's last flush since the standby opened came, or was answered, if it looked like a move.
-    sign: Option<Instant>,
+    /// The guest's last flush since the standby opened, if it looked like a move.
+    sign: Option<Sign>,
 }
 
 impl Evidence {
@@ -108,7 +122,11 @@ impl Evidence {
     /// The guest has a request other than a flush.
     pub fn request(&mut self, now: Instant) {
         self.last_request = Some(now);
-        self.sign = None;
+        let follows = |sign: &Sign| now < sign.last + SILENCE;
+        self.sign = self.sign.filter(follows).map(|_| Sign {
+            last: now,
+            silence: SILENCE_BEHIND_WRITES,
+        });
     }
 
     /// The guest flushes.
@@ -118,13 +136,16 @@ impl Evidence {
             client.reads <= INCOMING_READS && now.since(client.last_seen) >= INCOMING_WAITS
         });
         let is_sign = self.is_announced || looks_incoming || !holds(Guard::LooksIncoming);
-        self.sign = (is_sign && self.accepts == Accepts::ProofOrSigns).then_some(now);
+        self.sign = (is_sign && self.accepts == Accepts::ProofOrSigns).then_some(Sign {
+            last: now,
+            silence: SILENCE,
+        });
     }
 
-    /// The guest's flush is answered: its silence begins. Until then it waits, and says nothing by that.
-    pub fn flush_answered(&mut self, now: Instant) {
+    /// A request of the guest is answered: its silence begins. Until then it waits, and says nothing by that.
+    pub fn answered(&mut self, now: Instant) {
         if let Some(sign) = &mut self.sign {
-            *sign = now;
+            sign.last = now;
         }
     }
 
@@ -184,8 +205,8 @@ impl Evidence {
         }
         match self.sign {
             None => Verdict::Runs,
-            Some(flush) if now >= flush + SILENCE => Verdict::Stopped,
-            Some(flush) => Verdict::StoppedIfSilentUntil(flush + SILENCE),
+            Some(Sign { last, silence }) if now >= last + silence => Verdict::Stopped,
+            Some(Sign { last, silence }) => Verdict::StoppedIfSilentUntil(last + silence),
         }
     }
 }
@@ -243,13 +264,30 @@ mod tests {
     fn a_guest_is_silent_from_the_answer_of_its_flush_on() {
         let mut evidence = with_incoming(8);
         evidence.flush(at(1_200));
-        evidence.flush_answered(at(1_300));
+        evidence.answered(at(1_300));
         let until = Verdict::StoppedIfSilentUntil(at(1_320));
         assert_eq!(evidence.verdict(at(1_301)), until);
         assert_eq!(evidence.verdict(at(1_320)), Verdict::Stopped);
         // After its next request the answer is no sign.
         evidence.request(at(1_330));
-        evidence.flush_answered(at(1_331));
+        evidence.answered(at(1_331));
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
+    }
+
+    #[test]
+    fn what_is_written_right_behind_the_flush_makes_the_silence_longer() {
+        let mut evidence = with_incoming(8);
+        evidence.flush(at(1_200));
+        evidence.answered(at(1_300));
+        evidence.request(at(1_319));
+        evidence.answered(at(1_400));
+        evidence.request(at(1_401));
+        evidence.answered(at(1_500));
+        let until = Verdict::StoppedIfSilentUntil(at(2_500));
+        assert_eq!(evidence.verdict(at(2_499)), until);
+        assert_eq!(evidence.verdict(at(2_500)), Verdict::Stopped);
+        // A guest that has been silent and goes on runs.
+        evidence.request(at(1_520));
         assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
     }
 

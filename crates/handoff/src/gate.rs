@@ -299,11 +299,9 @@ impl<R> Gate<R> {
     }
 
     /// A request that was served is answered.
-    pub fn answered(&mut self, is_flush: bool, now: Instant) {
+    pub fn answered(&mut self, now: Instant) {
         self.served -= 1;
-        if is_flush {
-            self.evidence.flush_answered(now);
-        }
+        self.evidence.answered(now);
     }
 
     /// What is seen of the clients. A guest that waits for an answer has not stopped.
@@ -530,7 +528,7 @@ mod tests {
         );
         let later = NOW + RECONNECT_TIME;
         assert!(!gate.look(later).has_stopped && !gate.hold(false, later));
-        gate.answered(false, later);
+        gate.answered(later);
         assert!(gate.hold(false, later));
     }
 
@@ -543,7 +541,7 @@ mod tests {
         let flush = gate.request(7, Wants::Flush, "flush", at(1_000));
         assert_eq!(flush, Passage::Serve("flush"));
         assert_eq!(gate.look(at(1_001)).stopped_in, None);
-        gate.answered(true, at(1_002));
+        gate.answered(at(1_002));
         let wait = Some(Duration::from_millis(15));
         assert_eq!(gate.look(at(1_007)).stopped_in, wait);
         assert!(gate.look(at(1_022)).has_stopped);
@@ -573,7 +571,7 @@ mod tests {
         let mut gate = standby();
         gate.taken();
         let _ = gate.request(7, Wants::Change, "write", NOW);
-        gate.answered(false, NOW);
+        gate.answered(NOW);
         assert!(!gate.hold(true, NOW));
     }
 

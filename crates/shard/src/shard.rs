@@ -375,7 +375,6 @@ impl Shard {
         if let Some(disk) = self.disks.roaming_at(place) {
             let answered = Answered {
                 request: (client, key),
-                is_flush: kind == RequestKind::Flush,
                 failed,
             };
             self.standbys.answered(disk, &answered, self.now);

@@ -35,7 +35,6 @@ pub type StandbyTell = Arc<dyn Fn(StandbyNeeds) + Send + Sync>;
 pub(crate) struct Answered {
     /// Whose it was.
     pub(crate) request: (usize, RequestKey),
-    pub(crate) is_flush: bool,
     pub(crate) failed: bool,
 }
 
@@ -298,7 +297,7 @@ impl Standbys {
     /// A request that was passed to the cache is answered.
     pub(crate) fn answered(&mut self, disk: DiskId, answered: &Answered, now: Instant) {
         if let Some(standby) = self.disks.get_mut(&disk) {
-            standby.gate.answered(answered.is_flush, now);
+            standby.gate.answered(now);
             standby.changes.ends(&answered.request, answered.failed);
         }
     }

@@ -33,7 +33,9 @@ fn main() -> anyhow::Result<()> {
         other => anyhow::bail!("'{other}' is not what becomes of dirty data: drain or ship"),
     };
     let front_end = if vhost_user { "vhost-user" } else { "nbd" };
-    println!("{count} moves under {write_policy}, seed {seed}, over {front_end}, dirty data: {dirty}");
+    println!(
+        "{count} moves under {write_policy}, seed {seed}, over {front_end}, dirty data: {dirty}"
+    );
     scenario(RoamingPair::TOOLS, |lab| {
         let settings = RoamingSettings {
             write_policy,
