@@ -293,6 +293,11 @@ impl Disk {
         phase.answer(&Ok(()));
     }
 
+    /// Whether the cache is detaching it.
+    pub(crate) fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Leaving(_))
+    }
+
     pub(crate) fn is_serving(&self) -> bool {
         matches!(self.phase, Phase::Serving)
     }

@@ -1,5 +1,8 @@
 //! Requests that the shard makes of its cache itself: for an operator, for another host, and for what is copied from
 //! there.
+//!
+//! Invariant: a disk that the cache is detaching is asked nothing more. Its clients are closed by then, but what another host
+//! says comes at any time.
 
 use crate::asker::Asker;
 use crate::disk::Disk;
@@ -40,12 +43,18 @@ impl<'a> OwnRequests<'a> {
             // It is never written.
             return reply(Ok(()));
         }
+        if self.is_leaving(disk) {
+            return reply(Err(ShardError::NoSuchDisk));
+        }
         let flush = self.jobs.wait_for_end(reply);
         self.ask(flush, disk, Verb::Flush);
     }
 
     /// Reads a disk that is served for the other host.
     pub(crate) fn read(&mut self, disk: DiskSlot, at: (Offset, Bytes), reply: Reply<Vec<u8>>) {
+        if self.is_leaving(disk) {
+            return reply(Err(ShardError::NoSuchDisk));
+        }
         let (offset, length) = at;
         let end = offset.checked_add(length);
         if end.is_none_or(|end| end.from_start() > self.size(disk)) {
@@ -61,6 +70,9 @@ impl<'a> OwnRequests<'a> {
         let Some((last, others)) = runs.split_last() else {
             return reply(Ok(()));
         };
+        if self.is_leaving(disk) {
+            return reply(Err(ShardError::NoSuchDisk));
+        }
         let others = others.iter().map(|run| (run, None));
         for (run, reply) in others.chain([(last, Some(reply))]) {
             let prefetch = self
@@ -74,7 +86,8 @@ impl<'a> OwnRequests<'a> {
 
     /// Discards what the other host has changed of a disk that is attached as its.
     pub(crate) fn stale(&mut self, disk: DiskId, run: Run, reply: Reply<()>) {
-        let Some(slot) = self.disks.others(disk) else {
+        let slot = self.disks.others(disk);
+        let Some(slot) = slot.filter(|slot| !self.is_leaving(*slot)) else {
             return reply(Err(ShardError::NoSuchDisk));
         };
         let offset = run.first.start();
@@ -83,6 +96,10 @@ impl<'a> OwnRequests<'a> {
         let length = Bytes::new((u64::from(run.count) * BLOCK_BYTES).min(left));
         let discard = self.jobs.wait_for_end(reply);
         self.ask(discard, slot, Verb::Discard { offset, length });
+    }
+
+    fn is_leaving(&self, disk: DiskSlot) -> bool {
+        self.disks.get(disk).is_some_and(Disk::is_leaving)
     }
 
     fn size(&self, disk: DiskSlot) -> Bytes {
