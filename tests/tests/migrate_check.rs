@@ -201,10 +201,10 @@ fn a_vm_can_go_if_each_of_its_disks_can() {
         ];
         let (hosts, _wire) = hosts_with(lab, [&here, &there])?;
         let expected = [
-            ("a", vec![]),
-            ("b", vec!["unknown-at-peer"]),
+            ("a", vec!["disks-differ"]),
+            ("b", vec!["disks-differ", "unknown-at-peer"]),
             ("c", vec!["does-not-roam"]),
-            ("d", vec!["records-differ", "no-one-owner"]),
+            ("d", vec!["disks-differ", "records-differ"]),
         ];
         let mut seen = Value::Null;
         let waited = wait_until("the hosts to meet", SHORT, || {
@@ -229,9 +229,12 @@ fn a_vm_can_go_if_each_of_its_disks_can() {
             Ok(found.eq(wanted))
         });
         waited.with_context(|| seen.to_string())?;
-        // One of its disks alone can go.
+        // None of its disks goes alone.
         let one = ask(&hosts[0], &["a", "--to", "node-b"])?;
-        ensure!(one.code == 0, "{}", one.stderr);
+        let said: Value = serde_json::from_str(&one.stdout)?;
+        let names = said["disks"].as_array().context("disks")?.iter();
+        let names: Vec<_> = names.map(|disk| disk["name"].clone()).collect();
+        ensure!(one.code == 4 && names == ["a", "b", "d"], "{said}");
         for hearth in hosts {
             hearth.stop()?;
         }

@@ -236,6 +236,9 @@ pub struct RoamingDisk {
     /// Whose disk it is.
     #[schema(value_type = String)]
     pub vm: Name,
+    /// The other disks of its VM that roam: they move with it.
+    #[schema(value_type = Vec<String>)]
+    pub moves_with: Vec<Name>,
     /// The cache that serves it when it is here.
     #[schema(value_type = String)]
     pub cache: Name,

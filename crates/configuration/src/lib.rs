@@ -37,8 +37,8 @@ mod words;
 mod write_back;
 
 pub use check::{
-    DIRTY_LEAST, REQUEST_MEMORY_LEAST, cache_of, dirty_max, disk_faults, faults, meant,
-    policy_faults, room_faults, settings_faults, too_many_tenants, vm_faults,
+    DIRTY_LEAST, MOVE_TOGETHER_MAX, REQUEST_MEMORY_LEAST, cache_of, dirty_max, disk_faults, faults,
+    meant, policy_faults, room_faults, settings_faults, too_many_tenants, vm_faults,
 };
 pub use encryption::EncryptionConfig;
 pub use fault::Fault;

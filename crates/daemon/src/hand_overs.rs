@@ -33,12 +33,19 @@ pub(super) struct View {
     /// Whether the disk that is being taken comes from the peer.
     comes: bool,
     cache_move: Option<CacheMove>,
+    /// What the peer moves together otherwise than this host.
+    differs: Option<String>,
 }
 
 impl View {
     /// How the disk's cache moves.
     pub(super) fn cache_move(&self) -> Option<&CacheMove> {
         self.cache_move.as_ref()
+    }
+
+    /// What the peer moves together otherwise than this host, if it does.
+    pub(super) fn differs(&self) -> Option<&str> {
+        self.differs.as_deref()
     }
 
     /// What this host is to the disk; `None` as long as its record has not been read.
@@ -140,6 +147,11 @@ impl Seen {
     /// How its cache moves now.
     pub(super) fn note_move(&self, cache_move: CacheMove) {
         self.lock().cache_move = Some(cache_move);
+    }
+
+    /// The peer has said which disks it moves together: what differs.
+    pub(super) fn note_peers_disks(&self, differs: Option<String>) {
+        self.lock().differs = differs;
     }
 
     /// A client here has waited in vain since then.

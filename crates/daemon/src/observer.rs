@@ -293,6 +293,40 @@ impl Observer {
         }
     }
 
+    /// Adds the disks that move with these.
+    fn add_what_moves_with(&self, entries: &mut Vec<Entry>) {
+        let Some(roaming) = &self.roaming else {
+            return;
+        };
+        let others = entries.iter().flat_map(|entry| roaming.others(entry));
+        let others: Vec<_> = others.filter_map(|name| self.registry.get(name)).collect();
+        for other in others {
+            if entries.iter().all(|entry| entry.id != other.id) {
+                entries.push(other);
+            }
+        }
+    }
+
+    /// The disk that a VM with all its disks is taken by; a disk's name does if it moves alone.
+    ///
+    /// # Errors
+    /// If there is none, one of them does not roam, or the disk moves with others.
+    pub(super) fn taken_by(&self, name: &Name) -> Result<(Entry, &RoamingAnswers), Problem> {
+        let (entries, roaming) = self.roam_all(name)?;
+        let (first, others) = (&entries[0], &entries[1..]);
+        let vm = first.vm();
+        if !others.is_empty() && vm != *name {
+            let others = others.iter().map(|other| other.config.name.as_str());
+            let others = others.collect::<Vec<_>>().join("', '");
+            let detail = format!(
+                "the disk '{name}' moves with '{others}': all of VM '{vm}' are taken, or none"
+            );
+            let problem = Problem::new(ProblemKind::Refused, detail);
+            return Err(problem.with_remedy(format!("name the VM: hearth migrate take {vm}")));
+        }
+        Ok((first.clone(), roaming))
+    }
+
     /// The disks of this name, or of a VM of this name, that roam, and where they are told.
     ///
     /// # Errors
@@ -305,6 +339,7 @@ impl Observer {
         if let Some(other) = other {
             return Err(does_not_roam(&other.config.name));
         }
+        self.add_what_moves_with(&mut entries);
         match &self.roaming {
             Some(roaming) if !entries.is_empty() => Ok((entries, roaming)),
             _ => {

@@ -8,7 +8,7 @@ use shard::{Owner, OwnerError, ShardError};
 use units::errors::chain;
 
 /// Something is under way with the disk.
-pub(super) fn on_its_way(name: &Name) -> Problem {
+pub(super) fn on_its_way(name: impl std::fmt::Display) -> Problem {
     Problem::new(
         ProblemKind::Busy,
         format!("the disk '{name}' is being attached or detached"),

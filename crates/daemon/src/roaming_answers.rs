@@ -11,6 +11,7 @@ use api::roaming::{
     HandOver, HandOverCount, HandOverOutcome, HeldTime, RoamingDisk, RoamingDisks, RoamingRole,
 };
 use api::types::{DiskStatus, Problem};
+use configuration::Name;
 use handoff::Role;
 use shard::Histogram;
 use std::collections::BTreeMap;
@@ -30,13 +31,15 @@ type Tell = Box<dyn Fn(Order) + Send + Sync>;
 /// Where a disk that roams is seen, and told.
 pub(super) struct RoamingPlace {
     seen: Arc<Seen>,
+    /// The disks that move with it.
+    others: Vec<Name>,
     tell: Tell,
 }
 
 impl RoamingPlace {
-    /// Of a task that notes what happens in `seen`.
-    pub(super) fn new(seen: Arc<Seen>, tell: Tell) -> Self {
-        Self { seen, tell }
+    /// Of a unit that notes what happens in `seen`, and has these others.
+    pub(super) fn new(seen: Arc<Seen>, others: Vec<Name>, tell: Tell) -> Self {
+        Self { seen, others, tell }
     }
 }
 
@@ -55,6 +58,17 @@ impl RoamingAnswers {
     /// This host and its peer.
     pub(super) fn peering(&self) -> &Peering {
         &self.peering
+    }
+
+    /// The disks that move with one.
+    pub(super) fn others(&self, entry: &Entry) -> &[Name] {
+        let at = self.disks.get(&entry.id);
+        at.map_or(&[], |at| &at.others)
+    }
+
+    /// What the peer's VM has otherwise, if it does not move the same disks together.
+    pub(super) fn differs(&self, entry: &Entry) -> Option<String> {
+        self.view(entry).differs().map(str::to_owned)
     }
 
     fn view(&self, entry: &Entry) -> View {
@@ -139,6 +153,7 @@ impl RoamingAnswers {
             name: status.name.clone(),
             id: status.id.clone(),
             vm: status.vm.clone(),
+            moves_with: self.others(entry).to_vec(),
             cache: status.cache.clone(),
             role,
             epoch: view.epoch(),

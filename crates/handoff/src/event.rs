@@ -1,5 +1,6 @@
 //! What a host tells its [`Ownership`](crate::Ownership), and what that tells the host to do.
 
+use crate::guard::{Guard, holds};
 use crate::message::Message;
 
 /// One of the two hosts.
@@ -18,6 +19,24 @@ pub struct Record {
     pub owner: Holder,
     /// Since which period.
     pub epoch: u64,
+}
+
+impl Record {
+    /// What counts for a unit whose disks have these records, where there are any: the latest.
+    pub fn of_unit(records: impl IntoIterator<Item = Self>) -> Option<Self> {
+        records.into_iter().max_by_key(|record| record.epoch)
+    }
+
+    /// Whether a host may take a unit with this epoch whose disks have these records: all, or none of them.
+    pub fn may_take(records: impl IntoIterator<Item = Self>, epoch: u64) -> bool {
+        let is_ours = |record: Self| record.owner == Holder::Here && record.epoch <= epoch;
+        let mut records = records.into_iter();
+        if holds(Guard::OneDecision) {
+            records.all(is_ours)
+        } else {
+            records.any(is_ours)
+        }
+    }
 }
 
 /// The durable decision of an owner to give a unit to its peer. It counts as long as the record is the one

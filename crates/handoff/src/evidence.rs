@@ -52,6 +52,52 @@ pub enum Verdict {
     StoppedIfSilentUntil(Instant),
 }
 
+/// What is seen of the guest at one of its disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traces {
+    /// No client is there, or all rings are stopped.
+    is_proof: bool,
+    /// It waits for an answer.
+    waits: bool,
+    last_request: Option<Instant>,
+    sign: Option<Sign>,
+}
+
+/// A flush that looked like a move, and what came right behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sign {
+    /// When the last request came, or was answered.
+    last: Instant,
+    silence: Duration,
+}
+
+/// Whether the guest has stopped, as far as can be seen at all the disks that a VM uses. A sign at one of them counts for
+/// the VM, since QEMU does not flush a disk that was not written; a request at another one since then says that it runs.
+pub fn verdict_of(traces: &[Traces], now: Instant) -> Verdict {
+    let with_client = || traces.iter().filter(|one| !one.is_proof);
+    if traces.iter().any(|one| one.waits) {
+        return Verdict::Runs;
+    }
+    if with_client().next().is_none() {
+        return Verdict::Stopped;
+    }
+    let signs = || with_client().filter_map(|one| one.sign);
+    let last = signs().map(|sign| sign.last).max();
+    let stopped = signs().map(|sign| sign.last + sign.silence).max();
+    let (Some(last), Some(stopped)) = (last, stopped) else {
+        return Verdict::Runs;
+    };
+    let runs = |one: &Traces| one.last_request.is_some_and(|request| request > last);
+    if with_client().any(runs) && holds(Guard::SilentEverywhere) {
+        return Verdict::Runs;
+    }
+    if now >= stopped {
+        Verdict::Stopped
+    } else {
+        Verdict::StoppedIfSilentUntil(stopped)
+    }
+}
+
 /// The client of a standby, as its owner sees it: its reads pass through the owner.
 #[derive(Clone, Copy, Debug)]
 struct Incoming {
@@ -59,14 +105,6 @@ struct Incoming {
     reads: u32,
     /// When it was heard of that its daemon had died, if it has not come back.
     lost: Option<Instant>,
-}
-
-/// A flush that looked like a move, and what came right behind it.
-#[derive(Clone, Copy, Debug)]
-struct Sign {
-    /// When the last request came, or was answered.
-    last: Instant,
-    silence: Duration,
 }
 
 /// What an owner has seen of a unit's guest, and of the client that its standby has.
@@ -198,16 +236,19 @@ impl Evidence {
         }
     }
 
-    /// Whether the guest has stopped, as far as can be seen.
+    /// What is seen of the guest, which waits for an answer or does not.
+    pub fn traces(&self, waits: bool) -> Traces {
+        Traces {
+            is_proof: !self.has_client || self.are_rings_stopped,
+            waits,
+            last_request: self.last_request,
+            sign: self.sign,
+        }
+    }
+
+    /// Whether the guest of this disk alone has stopped, as far as can be seen.
     pub fn verdict(&self, now: Instant) -> Verdict {
-        if !self.has_client || self.are_rings_stopped {
-            return Verdict::Stopped;
-        }
-        match self.sign {
-            None => Verdict::Runs,
-            Some(Sign { last, silence }) if now >= last + silence => Verdict::Stopped,
-            Some(Sign { last, silence }) => Verdict::StoppedIfSilentUntil(last + silence),
-        }
+        verdict_of(&[self.traces(false)], now)
     }
 }
 
@@ -292,18 +333,6 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_is_lost_after_the_last_flush_takes_no_sign_away() {
-        let mut evidence = with_incoming(8);
-        evidence.flush(at(1_200));
-        evidence.incoming_came(at(1_400));
-        assert_eq!(evidence.verdict(at(1_500)), Verdict::Stopped);
-        // Another client is another matter.
-        evidence.incoming_gone();
-        evidence.incoming_came(at(1_600));
-        assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
-    }
-
-    #[test]
     fn a_daemon_that_dies_under_the_incoming_client_takes_no_sign_away_if_that_comes_back_in_time()
     {
         let mut evidence = with_incoming(8);
@@ -318,6 +347,18 @@ mod tests {
         // Once it is back a session that begins anew says nothing.
         evidence.incoming_came(at(60_000));
         assert_eq!(evidence.verdict(at(60_000)), Verdict::Stopped);
+    }
+
+    #[test]
+    fn a_link_that_is_lost_after_the_last_flush_takes_no_sign_away() {
+        let mut evidence = with_incoming(8);
+        evidence.flush(at(1_200));
+        evidence.incoming_came(at(1_400));
+        assert_eq!(evidence.verdict(at(1_500)), Verdict::Stopped);
+        // Another client is another matter.
+        evidence.incoming_gone();
+        evidence.incoming_came(at(1_600));
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
     }
 
     #[test]
@@ -353,6 +394,41 @@ mod tests {
         assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
         evidence.client_gone();
         assert_eq!(evidence.verdict(at(9_000)), Verdict::Stopped);
+    }
+
+    /// A guest with two disks: one with a sign at 1,200 ms, and one that was last asked at this moment.
+    fn two_disks(asked: u64) -> Verdict {
+        let mut written = with_incoming(8);
+        written.flush(at(1_200));
+        let mut other = guest();
+        other.request(at(asked));
+        verdict_of(&[written.traces(false), other.traces(false)], at(9_000))
+    }
+
+    #[test]
+    fn a_vm_has_stopped_when_all_its_disks_are_silent_since_the_sign_at_one() {
+        assert_eq!(two_disks(1_190), Verdict::Stopped);
+        assert_eq!(two_disks(1_201), Verdict::Runs);
+        // Rings that stopped prove it for their disk only.
+        let mut rings = guest();
+        rings.rings_stopped();
+        let mut other = guest();
+        other.request(at(1));
+        let verdict =
+            |other: &Evidence| verdict_of(&[rings.traces(false), other.traces(false)], at(9_000));
+        assert_eq!(verdict(&other), Verdict::Runs);
+        other.client_gone();
+        assert_eq!(verdict(&other), Verdict::Stopped);
+        let waits = other.traces(true);
+        assert_eq!(verdict_of(&[waits], at(9_000)), Verdict::Runs);
+    }
+
+    #[test]
+    fn without_the_rule_a_vm_that_uses_its_other_disk_is_taken_for_stopped() {
+        crate::guard::remove(Some(Guard::SilentEverywhere));
+        let verdict = two_disks(1_201);
+        crate::guard::remove(None);
+        assert_eq!(verdict, Verdict::Stopped);
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //!   only with the disk as it left it.
 
 use crate::event::Client;
-use crate::evidence::{Evidence, Verdict};
+use crate::evidence::{Evidence, Traces, Verdict, verdict_of};
 use crate::guard::{Guard, holds};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Duration, Instant, Offset};
@@ -75,15 +75,38 @@ pub enum Notice {
     },
 }
 
-/// What is seen of the clients of a disk that is here.
+/// What is seen of the clients of a disk that is here, or of all disks of a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Whether the guest has evidently stopped.
-    pub has_stopped: bool,
-    /// If it has not: after what time it has, if it is silent until then.
-    pub stopped_in: Option<Duration>,
+    /// Whether the guest has evidently stopped, or after what time it has, if it is silent until then.
+    pub verdict: Verdict,
+    /// When this was seen.
+    pub now: Instant,
     /// Whether it has changed the disk since that came here.
     pub is_changed: bool,
+    /// What says so.
+    pub traces: Traces,
+}
+
+impl Look {
+    /// What is seen of a VM whose disks look so: whether it has stopped, and whether it has changed one of them.
+    ///
+    /// `None` if it has no disk.
+    pub fn of_vm(looks: &[Self]) -> Option<(Verdict, bool)> {
+        let traces: Vec<_> = looks.iter().map(|look| look.traces).collect();
+        let now = looks.iter().map(|look| look.now).max()?;
+        let is_changed = looks.iter().any(|look| look.is_changed);
+        Some((verdict_of(&traces, now), is_changed))
+    }
+}
+
+/// Why requests are to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The disk goes back to whom it was taken from: right while it is unchanged.
+    Return,
+    /// The guest has evidently stopped: right while nothing else is seen of it.
+    Stopped(Traces),
 }
 
 /// What is seen of the client of the other host.
@@ -311,24 +334,19 @@ impl<R> Gate<R> {
             self.evidence.client_gone();
         }
         let waits = self.served > 0 || !self.waiting.is_empty();
-        let verdict = if waits {
-            Verdict::Runs
-        } else {
-            self.evidence.verdict(now)
-        };
+        let traces = self.evidence.traces(waits);
+        let is_changed = matches!(
+            self.place,
+            Place::Here {
+                is_changed: true,
+                ..
+            }
+        );
         Look {
-            has_stopped: verdict == Verdict::Stopped,
-            stopped_in: match verdict {
-                Verdict::StoppedIfSilentUntil(then) => Some(then - now),
-                Verdict::Stopped | Verdict::Runs => None,
-            },
-            is_changed: matches!(
-                self.place,
-                Place::Here {
-                    is_changed: true,
-                    ..
-                }
-            ),
+            verdict: verdict_of(&[traces], now),
+            now,
+            is_changed,
+            traces,
         }
     }
 
@@ -342,17 +360,15 @@ impl<R> Gate<R> {
         matches!(self.place, Place::Here { is_held: true, .. })
     }
 
-    /// Lets requests wait from now on. False if the guest runs, or, of a return, has changed the disk, or
-    /// if the disk is elsewhere.
-    pub fn hold(&mut self, is_return: bool, now: Instant) -> bool {
+    /// Lets requests wait from now on. False if that is not right any more, or if the disk is elsewhere.
+    pub fn hold(&mut self, why: Hold, now: Instant) -> bool {
         let look = self.look(now);
         let Place::Here { is_held, .. } = &mut self.place else {
             return false;
         };
-        let may = if is_return {
-            !look.is_changed
-        } else {
-            look.has_stopped
+        let may = match why {
+            Hold::Return => !look.is_changed,
+            Hold::Stopped(traces) => look.traces == traces,
         };
         *is_held |= may;
         may
@@ -462,9 +478,36 @@ mod tests {
     fn taken_from() -> Gate<&'static str> {
         let mut gate = standby();
         gate.taken();
-        assert!(gate.hold(true, NOW));
+        assert!(gate.hold(Hold::Return, NOW));
         gate.given();
         gate
+    }
+
+    impl Look {
+        fn has_stopped(&self) -> bool {
+            self.verdict == Verdict::Stopped
+        }
+    }
+
+    /// Whether the disk is held because its guest has stopped.
+    fn holds_stopped<R>(gate: &mut Gate<R>, now: Instant) -> bool {
+        let look = gate.look(now);
+        look.has_stopped() && gate.hold(Hold::Stopped(look.traces), now)
+    }
+
+    #[test]
+    fn a_disk_is_not_held_when_its_guest_has_asked_since_it_was_looked_at() {
+        let at = |millis| NOW + Duration::from_millis(millis);
+        let mut gate = standby();
+        gate.taken();
+        gate.incoming(IncomingClient::Announced, NOW);
+        let _ = gate.request(7, Wants::Flush, "flush", at(1_000));
+        gate.answered(at(1_001));
+        let look = gate.look(at(1_030));
+        assert!(look.has_stopped());
+        let _ = gate.request(7, READ, "read", at(1_031));
+        gate.answered(at(1_032));
+        assert!(!gate.hold(Hold::Stopped(look.traces), at(1_033)));
     }
 
     fn asked(client: Client) -> Passage<&'static str> {
@@ -504,7 +547,7 @@ mod tests {
     fn what_comes_while_the_disk_is_held_waits() {
         let mut gate = standby();
         gate.taken();
-        assert!(gate.hold(true, NOW));
+        assert!(gate.hold(Hold::Return, NOW));
         let flush = gate.request(7, Wants::Flush, "flush", NOW);
         assert_eq!(flush, Passage::Wait(None));
         assert_eq!(
@@ -527,9 +570,9 @@ mod tests {
             Some(Notice::Client { is_there: false })
         );
         let later = NOW + RECONNECT_TIME;
-        assert!(!gate.look(later).has_stopped && !gate.hold(false, later));
+        assert!(!gate.look(later).has_stopped() && !holds_stopped(&mut gate, later));
         gate.answered(later);
-        assert!(gate.hold(false, later));
+        assert!(holds_stopped(&mut gate, later));
     }
 
     #[test]
@@ -540,11 +583,11 @@ mod tests {
         gate.incoming(IncomingClient::Came, NOW);
         let flush = gate.request(7, Wants::Flush, "flush", at(1_000));
         assert_eq!(flush, Passage::Serve("flush"));
-        assert_eq!(gate.look(at(1_001)).stopped_in, None);
+        assert_eq!(gate.look(at(1_001)).verdict, Verdict::Runs);
         gate.answered(at(1_002));
-        let wait = Some(Duration::from_millis(15));
-        assert_eq!(gate.look(at(1_007)).stopped_in, wait);
-        assert!(gate.look(at(1_022)).has_stopped);
+        let until = Verdict::StoppedIfSilentUntil(at(1_022));
+        assert_eq!(gate.look(at(1_007)).verdict, until);
+        assert!(gate.look(at(1_022)).has_stopped());
     }
 
     #[test]
@@ -552,8 +595,8 @@ mod tests {
         let mut gate: Gate<()> = Gate::new(Evidence::new(Accepts::default()), NOW);
         gate.taken();
         let soon = NOW + Duration::from_millis(999);
-        assert!(!gate.look(soon).has_stopped);
-        assert!(gate.look(NOW + RECONNECT_TIME).has_stopped);
+        assert!(!gate.look(soon).has_stopped());
+        assert!(gate.look(NOW + RECONNECT_TIME).has_stopped());
     }
 
     #[test]
@@ -561,9 +604,9 @@ mod tests {
         let mut gate = standby();
         gate.taken();
         gate.client_gone(7, NOW);
-        assert!(!gate.look(NOW + Duration::from_millis(500)).has_stopped);
+        assert!(!gate.look(NOW + Duration::from_millis(500)).has_stopped());
         gate.client_came(8);
-        assert!(!gate.look(NOW + Duration::from_millis(2_000)).has_stopped);
+        assert!(!gate.look(NOW + Duration::from_millis(2_000)).has_stopped());
     }
 
     #[test]
@@ -572,7 +615,7 @@ mod tests {
         gate.taken();
         let _ = gate.request(7, Wants::Change, "write", NOW);
         gate.answered(NOW);
-        assert!(!gate.hold(true, NOW));
+        assert!(!gate.hold(Hold::Return, NOW));
     }
 
     /// What is seen of a client that the disk was taken from: its read's passage, and that after the end of the old
@@ -613,9 +656,9 @@ mod tests {
         assert_eq!(gate.fail(), (vec![], new));
         gate.taken();
         gate.do_rings_run(true);
-        assert!(!gate.look(NOW).has_stopped);
+        assert!(!gate.look(NOW).has_stopped());
         gate.do_rings_run(false);
-        assert!(gate.hold(false, NOW));
+        assert!(holds_stopped(&mut gate, NOW));
         let old = Some(Notice::Asked(Client::Old));
         assert_eq!(gate.rings_wait(7), (false, old));
         gate.given();
@@ -646,7 +689,7 @@ mod tests {
             let seen = old_client_reads();
             let mut gate = standby();
             gate.taken();
-            gate.hold(true, NOW);
+            gate.hold(Hold::Return, NOW);
             let held = gate.request(7, Wants::Change, "held", NOW);
             crate::guard::remove(None);
             (seen, held)

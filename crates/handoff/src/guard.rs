@@ -9,6 +9,10 @@ guards::guards! {
         ProofOrSigns,
         /// A flush is a sign of a move only if the move was announced, or the standby's client looks incoming.
         LooksIncoming,
+        /// A sign at one disk of a VM counts only if its other disks were silent since.
+        SilentEverywhere,
+        /// A unit is taken only if the records of all its disks name the host that takes it.
+        OneDecision,
         /// What comes while a hand-over is under way waits for what becomes of it.
         HeldRequestsWait,
         /// A client that the disk was taken from is not served from another owner's bytes.

@@ -34,8 +34,10 @@ mod message;
 mod ownership;
 
 pub use event::{Action, Client, Decision, Event, Found, Holder, Record, TakeError};
-pub use evidence::{Accepts, Evidence, INCOMING_READS, INCOMING_WAITS, SILENCE, Verdict};
-pub use gate::{Gate, IncomingClient, Look, Notice, Passage, Wants};
+pub use evidence::{
+    Accepts, Evidence, INCOMING_READS, INCOMING_WAITS, SILENCE, Traces, Verdict, verdict_of,
+};
+pub use gate::{Gate, Hold, IncomingClient, Look, Notice, Passage, Wants};
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};
 pub use message::{Message, Refusal};

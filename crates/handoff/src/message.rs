@@ -37,6 +37,8 @@ pub enum Refusal {
     Changed,
     /// The receiver of the claim does not have them, and has not given them to the claimant.
     NotOwner,
+    /// The disks of the unit are not the same at both hosts.
+    OtherDisks,
 }
 
 impl Refusal {

@@ -131,19 +131,23 @@ impl World {
     }
 
     fn start(&mut self, host: usize) {
-        let record = self.records.into_iter().max_by_key(|(_, epoch)| *epoch);
-        let record = record.map(|(owner, epoch)| Record {
+        let record = Record::of_unit(self.records_for(host));
+        let decision = self.hosts[host].decision;
+        let (ownership, actions) = Ownership::found(Found { record, decision });
+        self.hosts[host].ownership = ownership;
+        self.carry_out(host, actions);
+    }
+
+    /// The records as a host reads them.
+    fn records_for(&self, host: usize) -> [Record; 2] {
+        self.records.map(|(owner, epoch)| Record {
             owner: if owner == host {
                 Holder::Here
             } else {
                 Holder::Peer
             },
             epoch,
-        });
-        let decision = self.hosts[host].decision;
-        let (ownership, actions) = Ownership::found(Found { record, decision });
-        self.hosts[host].ownership = ownership;
-        self.carry_out(host, actions);
+        })
     }
 
     fn tell(&mut self, host: usize, event: Event) {
@@ -352,6 +356,7 @@ impl World {
     /// What is under way ends: with success or not, and with this much of its effect.
     fn end(&mut self, host: usize, ok: bool, stands: usize) -> Event {
         let other_has_lock = self.hosts[1 - host].has_lock && self.left.locks;
+        let records = self.records_for(host);
         let this = &mut self.hosts[host];
         let doing = this.doing.take().expect("something is under way");
         match doing {
@@ -382,15 +387,17 @@ impl World {
                 Event::Unlocked
             }
             Action::Take { epoch } => {
-                let is_ours = |(owner, since)| owner == host && since <= epoch;
                 if other_has_lock {
                     return Event::Taken(Err(TakeError::Failed));
                 }
-                if !self.records.into_iter().all(is_ours) {
+                if !Record::may_take(records, epoch) {
                     return Event::Taken(Err(TakeError::NotOurs));
                 }
                 this.has_lock = true;
-                self.records[..stands].fill((host, epoch));
+                // Each is compared once more when it is written.
+                let ours = self.records[..stands].iter_mut();
+                ours.filter(|record| record.0 == host)
+                    .for_each(|record| *record = (host, epoch));
                 if !ok {
                     return Event::Taken(Err(TakeError::Failed));
                 }
@@ -540,6 +547,7 @@ fn without_a_rule_something_goes_wrong() {
     // Of evidence and of requests the model knows only what comes of them.
     let elsewhere = [
         Guard::LooksIncoming,
+        Guard::SilentEverywhere,
         Guard::HeldRequestsWait,
         Guard::OldClientsWait,
         Guard::OldClientsEnd,

@@ -192,6 +192,8 @@ pub enum Refusal {
     Changed,
     /// The receiver of the claim does not have them.
     NotOwner,
+    /// The unit does not have the same disks at both hosts.
+    OtherDisks,
 }
 
 /// Why a question of a standby is not answered.

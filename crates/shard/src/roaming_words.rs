@@ -90,13 +90,13 @@ impl<'a> RoamingWords<'a> {
                 reply(look.ok_or(ShardError::NoSuchDisk));
                 Vec::new()
             }
-            Roaming::Hold { is_return, reply } => {
+            Roaming::Hold { why, reply } => {
                 let held = self.disks.serving(disk).and_then(|slot| {
                     let known = self.disks.get(slot);
                     if known.is_some_and(|disk| !disk.may_land().is_zero()) {
                         return Err(ShardError::LateWrites);
                     }
-                    let may = standbys.hold(disk, is_return, self.now);
+                    let may = standbys.hold(disk, why, self.now);
                     may.then_some(()).ok_or(ShardError::InUse)
                 });
                 reply(held);

@@ -14,7 +14,7 @@ use crate::others_origin::{OriginBeside, OthersOrigin};
 use block_io::{IoError, OriginGeometry, Payload, Verb};
 use borrowing::{Ask, Changes, Run};
 use frontend::{Incoming, Offer, RequestKey, Reservation};
-use handoff::{Accepts, Evidence, Gate, IncomingClient, Look, Notice, Passage, Wants};
+use handoff::{Accepts, Evidence, Gate, Hold, IncomingClient, Look, Notice, Passage, Wants};
 use origin::Origin;
 use std::sync::Arc;
 use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, Offset};
@@ -337,12 +337,12 @@ impl Standbys {
         }
     }
 
-    /// Lets requests wait from now on, and rings, if the guest has stopped; of a return, if it has changed nothing.
-    pub(crate) fn hold(&mut self, disk: DiskId, is_return: bool, now: Instant) -> bool {
+    /// Lets requests wait from now on, and rings, if that is right.
+    pub(crate) fn hold(&mut self, disk: DiskId, why: Hold, now: Instant) -> bool {
         let Some(standby) = self.disks.get_mut(&disk) else {
             return false;
         };
-        let may = standby.gate.hold(is_return, now);
+        let may = standby.gate.hold(why, now);
         if may {
             standby.reservation.close();
         }

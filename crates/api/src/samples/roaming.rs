@@ -15,6 +15,7 @@ pub fn roaming() -> RoamingDisks {
     };
     let mut standby = RoamingDisk {
         name: name("db"),
+        moves_with: vec![name("db-log")],
         role: RoamingRole::Standby,
         left_bytes: None,
         cache_move: None,
@@ -40,6 +41,7 @@ pub fn roaming_disk() -> RoamingDisk {
         name: name("web-1"),
         id: "00112233445566778899aabbccddeeff".to_owned(),
         vm: name("web-1"),
+        moves_with: Vec::new(),
         cache: name("main"),
         role: RoamingRole::Owner,
         epoch: Some(7),

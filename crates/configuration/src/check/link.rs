@@ -14,6 +14,9 @@ const DNS_NAME_BYTES_MAX: usize = 253;
 /// Bytes of the longest part of one between its dots.
 const LABEL_BYTES_MAX: usize = 63;
 
+/// Disks of a VM that move together at most: as many as the hosts name in a message.
+pub const MOVE_TOGETHER_MAX: usize = 64;
+
 const NO_RATE: Auto<Bytes> = Auto::Fixed(Bytes::ZERO);
 
 /// What is wrong with the link and all peers together.
@@ -79,7 +82,27 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
             ));
         }
     }
+    of_units(config, faults);
     of_peers(config, faults);
+}
+
+/// What is wrong with the disks that VMs have together.
+fn of_units(config: &Config, faults: &mut Vec<Fault>) {
+    let mut counts = BTreeMap::new();
+    for (at, disk) in config.disks.iter().enumerate() {
+        if !disk.roams {
+            continue;
+        }
+        let count: &mut usize = counts.entry(disk.tenant()).or_default();
+        *count += 1;
+        if *count == MOVE_TOGETHER_MAX + 1 {
+            let message = format!(
+                "is one more than the {MOVE_TOGETHER_MAX} disks that a VM can move with: give some another vm, or leave \
+                 roams out"
+            );
+            faults.push(Fault::new(format!("disk[{at}].roams"), message));
+        }
+    }
 }
 
 /// What is wrong with the peers.
@@ -227,6 +250,23 @@ mod tests {
                 |fault: &String| fault.starts_with("disk[0].roams: ") && fault.contains(remedy);
             assert!(faults.iter().any(is_told), "{remedy}: {faults:?}");
         }
+    }
+
+    #[test]
+    fn a_vm_moves_with_as_many_disks_as_a_message_names() {
+        let with = |count: usize| {
+            let disks = (0..count).map(|number| {
+                format!(
+                    "[[disk]]\nname = 'd{number}'\nid = '{number:032x}'\nvm = 'web'\nroams = true\n\
+                     origin = {{ file = '/o{number}' }}\n"
+                )
+            });
+            faults_of(&[CACHE, LINK, PEER, &disks.collect::<String>()].concat())
+        };
+        assert_eq!(with(MOVE_TOGETHER_MAX), [""; 0]);
+        let faults = with(MOVE_TOGETHER_MAX + 1);
+        let is_told = |fault: &String| fault.contains("give some another vm");
+        assert!(faults.iter().any(is_told), "{faults:?}");
     }
 
     #[test]

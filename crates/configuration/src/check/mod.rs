@@ -6,6 +6,7 @@ mod vhost;
 mod vms;
 mod write_back;
 
+pub use link::MOVE_TOGETHER_MAX;
 pub use vms::{too_many_tenants, vm_faults};
 pub use write_back::{DIRTY_LEAST, dirty_max, room_faults, settings_faults};
 

@@ -156,10 +156,10 @@ pub(super) struct Vouched {
     lose_dirty: bool,
 }
 
-/// Takes a disk over from an owner that is gone for good. Refused while that is there, has the origin locked, or may have
+/// Takes the disks of a VM that roam over from an owner that is gone for good. Refused while that is there, has the origin locked, or may have
 /// bytes that the origin lacks, unless those are given up.
 #[utoipa::path(post, path = "/v1/roaming/{name}/take", params(
-    ("name" = String, Path),
+    ("name" = String, Path, description = "A VM, or a disk that is the only one of its VM"),
     ("yes_its_owner_is_dead" = bool, Query, description = "Has to be true: no other host serves the disk, or will with what it has"),
     ("lose_dirty" = Option<bool>, Query, description = "Whether bytes are given up that only the owner's flash has: the disk goes on as the origin has it"),
 ), responses(
@@ -181,9 +181,9 @@ pub(super) async fn take_over(
     }
     let taking = async move {
         control.refuse_when_stopping()?;
-        let (entry, roaming) = control.observer().roams(&name)?;
+        let (entry, roaming) = control.observer().taken_by(&name)?;
         roaming.take_over(&entry, vouched.lose_dirty).await?;
-        control.observer().roaming_disk(&name).await
+        control.observer().roaming_disk(&entry.config.name).await
     };
     to_the_end(taking).await.map(Json)
 }

@@ -35,6 +35,7 @@ impl Observer {
     pub async fn check(&self, name: &Name, to: Option<&str>) -> Result<MigrationCheck, Problem> {
         let mut entries = self.registry.all();
         entries.retain(|entry| entry.config.name == *name || entry.vm() == *name);
+        self.add_what_moves_with(&mut entries);
         if entries.is_empty() {
             let detail = format!("there is no disk and no VM '{name}' with disks");
             let problem = Problem::new(ProblemKind::NoSuchDisk, detail);
@@ -88,6 +89,10 @@ impl Observer {
         };
         let here = self.disk_look(entry).await;
         let mut reasons = told(&here.obstacles, peering.here());
+        if let Some(differs) = roaming.and_then(|roaming| roaming.differs(entry)) {
+            let remedy = "list the same disks with roams = true and the same vm on both hosts, and restart the daemons";
+            reasons.push(reason("disks-differ", differs, remedy));
+        }
         match peering.ask_look(entry.id).await {
             Ok(there) => {
                 reasons.extend(told(&there.obstacles, peering.there()));
@@ -297,12 +302,23 @@ fn compared(here: &DiskLook, there: &DiskLook, peering: &Peering) -> Vec<CheckRe
         );
         reasons.push(reason("encryption-differs", detail, &remedy));
     }
-    if let (Some(ours), Some(theirs)) = (&here.holder, &there.holder)
-        && ours != theirs
-    {
+    let is_read = |look: &DiskLook| {
+        let mut codes = look.obstacles.iter().map(Obstacle::code);
+        !codes.any(|code| ["origin", "in-doubt"].contains(&code))
+    };
+    if here.holder != there.holder && is_read(here) && is_read(there) {
+        let says = |holder: &Option<Holder>| {
+            holder.as_ref().map_or_else(
+                || "names nobody".to_owned(),
+                |holder| format!("says '{}' in epoch {}", holder.host, holder.epoch),
+            )
+        };
         let detail = format!(
-            "the owner's record says '{}' in epoch {} at {}, and '{}' in epoch {} at {}",
-            ours.host, ours.epoch, names.0, theirs.host, theirs.epoch, names.1
+            "the owner's record {} at {}, and {} at {}",
+            says(&here.holder),
+            names.0,
+            says(&there.holder),
+            names.1
         );
         let remedy = "see that both hosts reach the same file as the disk's origin";
         reasons.push(reason("records-differ", detail, remedy));

@@ -1,14 +1,13 @@
 //! What is borrowed of a disk that has come from another host, as its [`Row`] says: what is asked for as
 //! reads need it, and what is pulled into the cache behind the disk.
 
-use super::Happens;
 use super::plan::manner;
 use super::pulling::Pull;
 use super::steps::Steps;
+use super::{Happens, Tell};
 use std::sync::Arc;
 use std::time::Instant;
 use strategies::{Place, Row};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::AbortHandle;
 
 /// What is borrowed of a disk that is here.
@@ -17,7 +16,7 @@ pub(super) struct Borrowing {
     epoch: u64,
     row: Row,
     steps: Arc<Steps>,
-    tell: UnboundedSender<Happens>,
+    tell: Tell,
     /// What pulls, while there is a session.
     pulling: Option<AbortHandle>,
 }
@@ -30,7 +29,7 @@ impl Drop for Borrowing {
 
 impl Borrowing {
     /// Begins when the disk has come.
-    pub(super) fn begin(epoch: u64, steps: Arc<Steps>, tell: UnboundedSender<Happens>) -> Self {
+    pub(super) fn begin(epoch: u64, steps: Arc<Steps>, tell: Tell) -> Self {
         let mut borrowing = Self {
             epoch,
             row: steps.plan.row(),
@@ -75,12 +74,7 @@ impl Borrowing {
 }
 
 /// Lists and pulls everything.
-async fn pull_all(
-    lists: bool,
-    from: Option<Place>,
-    steps: Arc<Steps>,
-    tell: UnboundedSender<Happens>,
-) {
+async fn pull_all(lists: bool, from: Option<Place>, steps: Arc<Steps>, tell: Tell) {
     let (id, disk) = (steps.entry.id, &steps.entry.config.name);
     let (began, lender) = (Instant::now(), steps.peering.there());
     let pull = Pull::new(lists, from, Arc::clone(&steps), tell.clone());

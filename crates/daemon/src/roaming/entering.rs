@@ -1,91 +1,130 @@
-//! How a disk begins to roam: once it is known how large it is, and whose.
+//! How the disks of a VM begin to roam: once it is known how large each is, and whose.
 
+use super::member::Member;
+use super::places::Entered;
 use super::register::Register;
 use super::steps::{RETRY_PAUSE, Steps};
 use super::task::Roamer;
 use super::{Happens, Told};
 use crate::control::Control;
-use crate::hand_overs::Seen;
 use crate::peering::Peering;
 use crate::registry::Entry;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use block_io::OriginGeometry;
-use handoff::{Found, Ownership};
+use handoff::{Ownership, Record};
 use shard::Offer;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// After how long a key that cannot be had is asked for again: a program may be run for it.
 const KEY_PAUSE: Duration = Duration::from_secs(2);
 
-/// What a disk has from before it entered.
-pub(super) struct Entered {
-    /// Tells its reads from those of other disks.
-    pub(super) number: u32,
-    pub(super) tell: UnboundedSender<Happens>,
-    pub(super) told: Told,
-    pub(super) seen: Arc<Seen>,
-}
+/// What a disk is like, and what its record and the decision of its unit say.
+type Found = (OriginGeometry, handoff::Found);
+/// What is in the way of a look, and after how long to look again.
+type NotFound = (Problem, Duration);
 
-/// Carries a disk that roams until the daemon stops.
-pub(super) async fn run(
-    control: Arc<Control>,
-    entry: Entry,
-    peering: Peering,
-    Entered {
-        number,
-        tell,
-        mut told,
-        seen,
-    }: Entered,
-) {
-    let Some(shard) = control.shards().get(&entry.cache) else {
+/// Carries the disks of a VM that roam until the daemon stops.
+pub(super) async fn run(disks: Vec<Entered>, peering: Peering, mut told: Told) {
+    let mut registers = Vec::new();
+    let leader = disks.first().map(|disk| disk.entry.id);
+    for disk in &disks {
+        let leader = leader.unwrap_or(disk.entry.id);
+        registers.push(Register::new(&disk.control, &disk.entry, &peering, leader));
+    }
+    let Some(found) = look_until_found(&disks, &registers).await else {
         return;
     };
-    let handle = shard.handle().clone();
-    let register = Register::new(&control, &entry, &peering);
-    let (geometry, found) = loop {
-        let (problem, pause) = match look(&control, &entry, &register).await {
-            Ok(found) => break found,
-            Err(problem) => problem,
-        };
-        control.registry().wait(&entry, problem);
-        tokio::time::sleep(pause).await;
-        if control.refuse_when_stopping().is_err() {
+    let record = Record::of_unit(found.iter().filter_map(|(_, found)| found.record));
+    let decision = found.iter().find_map(|(_, found)| found.decision);
+    let (ownership, actions) = Ownership::found(handoff::Found { record, decision });
+    let epoch = ownership.epoch().or(record.map(|record| record.epoch));
+    let mut members = Vec::new();
+    for ((disk, register), (geometry, _)) in disks.into_iter().zip(registers).zip(found) {
+        disk.seen.note((ownership.role(), epoch), None, None);
+        let Some(member) = member(disk, register, geometry, &peering) else {
             return;
-        }
-    };
+        };
+        members.push(member);
+    }
+    Roamer::new(members, ownership)
+        .run(actions, &mut told)
+        .await;
+}
+
+fn member(
+    disk: Entered,
+    register: Register,
+    geometry: OriginGeometry,
+    peering: &Peering,
+) -> Option<Member> {
+    let shard = disk.control.shards().get(&disk.entry.cache)?;
+    let handle = shard.handle().clone();
     let offer = Offer {
-        name: entry.config.name.to_string(),
+        name: disk.entry.config.name.to_string(),
         size: geometry.size,
         read_only: false,
         can_discard: geometry.can_discard,
     };
-    let needing = tell.clone();
+    let needing = disk.tell.clone();
     let needed = Arc::new(move |notice| {
-        // A task that has ended has no clients.
+        // A unit that has ended has no clients.
         let _ = needing.send(Happens::Needed(notice));
     });
-    handle.roam(entry.id, offer, needed);
-    let steps = Steps::new(control, entry, (handle, peering), register, geometry);
+    handle.roam(disk.entry.id, offer, needed);
+    let (control, entry) = (disk.control, disk.entry);
+    let steps = Steps::new(
+        control,
+        entry,
+        (handle, peering.clone()),
+        register,
+        geometry,
+    );
     steps.show_standby();
-    let (ownership, actions) = Ownership::found(found);
-    let recorded = found.record.map(|record| record.epoch);
-    let epoch = ownership.epoch().or(recorded);
-    seen.note((ownership.role(), epoch), None, None);
-    let roamer = Roamer::new(steps, ownership, number, tell, seen);
-    roamer.run(actions, &mut told).await;
+    Some(Member::new(steps, disk.number, disk.tell, disk.seen))
+}
+
+/// Looks at all disks of a unit until each is found. `None`: the daemon stops.
+async fn look_until_found(disks: &[Entered], registers: &[Register]) -> Option<Vec<Found>> {
+    loop {
+        let mut looks: Vec<Result<Found, NotFound>> = Vec::new();
+        for (disk, register) in disks.iter().zip(registers) {
+            looks.push(look(&disk.control, &disk.entry, register).await);
+        }
+        let first = disks.iter().zip(&looks).find_map(|(disk, look)| {
+            let (problem, _) = look.as_ref().err()?;
+            Some((disk.entry.config.name.clone(), problem.detail.clone()))
+        });
+        let Some((name, why)) = first else {
+            return looks.into_iter().collect::<Result<_, _>>().ok();
+        };
+        let mut pause = RETRY_PAUSE;
+        for (disk, look) in disks.iter().zip(looks) {
+            let problem = match look {
+                Ok(_) => {
+                    let detail =
+                        format!("it moves with its VM's disk '{name}', which is not ready: {why}");
+                    Problem::new(ProblemKind::Origin, detail)
+                }
+                Err((problem, its)) => {
+                    pause = pause.max(its);
+                    problem
+                }
+            };
+            disk.control.registry().wait(&disk.entry, problem);
+        }
+        tokio::time::sleep(pause).await;
+        let is_stopping = |disk: &Entered| disk.control.refuse_when_stopping().is_err();
+        if disks.iter().any(is_stopping) {
+            return None;
+        }
+    }
 }
 
 /// Looks what a disk is like, and whose, once its key can be had: a host without the key claims nothing. What is in the
 /// way otherwise, and after how long to look again.
-async fn look(
-    control: &Control,
-    entry: &Entry,
-    register: &Register,
-) -> Result<(OriginGeometry, Found), (Problem, Duration)> {
+async fn look(control: &Control, entry: &Entry, register: &Register) -> Result<Found, NotFound> {
     let key = control.opener().key_of(entry).await;
     key.map_err(|problem| (problem, KEY_PAUSE))?;
     let register = register.clone();

@@ -3,23 +3,22 @@
 //! Nobody changes the disk meanwhile: the other host has let go of it, and here it is not served yet. So nothing of the
 //! copy goes stale, and a part of it is as right as all of it.
 
-use super::Happens;
+use super::Tell;
 use super::pulling::Pull;
 use super::standing::Attachment;
 use super::steps::Steps;
 use std::sync::Arc;
 use std::time::Instant;
 use strategies::Place;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// What copies it.
 pub(super) struct HeldCopy {
     steps: Arc<Steps>,
-    tell: UnboundedSender<Happens>,
+    tell: Tell,
 }
 
 impl HeldCopy {
-    pub(super) fn new(steps: Arc<Steps>, tell: UnboundedSender<Happens>) -> Self {
+    pub(super) fn new(steps: Arc<Steps>, tell: Tell) -> Self {
         Self { steps, tell }
     }
 

@@ -10,13 +10,12 @@
 use super::lending::from_wire;
 use super::standing::{Ended, ask};
 use super::steps::Steps;
-use super::{Happens, shipping::Question};
+use super::{Tell, shipping::Question};
 use crate::shards;
 use cache::Shipment;
 use link_protocol::{Message, decode_records};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::UnboundedSender;
 use units::Bytes;
 
 /// How often the owner is asked when there was nothing more.
@@ -31,7 +30,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// Who keeps records.
 pub(super) struct Keeping {
     steps: Arc<Steps>,
-    tell: UnboundedSender<Happens>,
+    tell: Tell,
     /// The owner's epoch on the link.
     epoch: u64,
     /// What the cache here is called in records.
@@ -39,11 +38,7 @@ pub(super) struct Keeping {
 }
 
 impl Keeping {
-    pub(super) fn new(
-        steps: Arc<Steps>,
-        tell: UnboundedSender<Happens>,
-        (epoch, cache): (u64, u128),
-    ) -> Self {
+    pub(super) fn new(steps: Arc<Steps>, tell: Tell, (epoch, cache): (u64, u128)) -> Self {
         Self {
             steps,
             tell,

@@ -4,7 +4,7 @@
 //! Invariant: a disk borrows only in the epoch that it was granted while this host claimed it, and from when it is taken:
 //! what was changed here since then is known to be changed. A grant that is repeated begins nothing.
 
-use super::Happens;
+use super::Tell;
 use super::borrowing::Borrowing;
 use super::held_copy::HeldCopy;
 use super::lending::Lending;
@@ -20,7 +20,6 @@ use link_protocol::{Frame, Message};
 use shard::Watched;
 use std::sync::Arc;
 use strategies::{Place, WaitsFor};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use units::DiskId;
 
@@ -67,12 +66,7 @@ impl Loans {
     }
 
     /// Something has happened to the disk: it may have come, or have been given away.
-    pub(super) fn happened(
-        &mut self,
-        event: &Event,
-        steps: &Arc<Steps>,
-        tell: &UnboundedSender<Happens>,
-    ) {
+    pub(super) fn happened(&mut self, event: &Event, steps: &Arc<Steps>, tell: &Tell) {
         let id = steps.entry.id;
         match event {
             Event::Taken(Ok(())) => {
@@ -111,12 +105,7 @@ impl Loans {
     }
 
     /// Lets the cache of the disk be copied ahead from there, or no more.
-    pub(super) fn stand(
-        &mut self,
-        stands: Option<Place>,
-        steps: &Arc<Steps>,
-        tell: &UnboundedSender<Happens>,
-    ) {
+    pub(super) fn stand(&mut self, stands: Option<Place>, steps: &Arc<Steps>, tell: &Tell) {
         match stands {
             None => self.stand_down(),
             Some(from) if self.standing.is_none() => {
@@ -136,12 +125,7 @@ impl Loans {
     }
 
     /// The disk comes with this epoch: what is to be done before it is opened.
-    pub(super) fn prepare(
-        &mut self,
-        epoch: u64,
-        steps: &Arc<Steps>,
-        tell: &UnboundedSender<Happens>,
-    ) -> Preparation {
+    pub(super) fn prepare(&mut self, epoch: u64, steps: &Arc<Steps>, tell: &Tell) -> Preparation {
         self.stands_in = None;
         if let Some(standing) = self.standing.take() {
             return Preparation::Copied(standing);

@@ -1,5 +1,5 @@
-//! The disks that roam: each is carried through the actions of its [`Ownership`](handoff::Ownership) by a task of its
-//! own.
+//! The disks that roam: those of a VM are a unit, which a task of its own carries through the actions of its
+//! [`Ownership`](handoff::Ownership).
 //!
 //! ```text
 //!   link ── what the peer says ──┐
@@ -15,7 +15,9 @@ mod held_copy;
 mod keeping;
 mod lending;
 mod loans;
+mod member;
 mod origin_lock;
+mod places;
 mod plan;
 mod proxied_reads;
 mod pulling;
@@ -27,26 +29,27 @@ mod shipping;
 mod standing;
 mod steps;
 mod task;
+mod together;
 mod under_way;
 mod wording;
 
 use super::control::Control;
-use super::hand_overs::Seen;
 use super::looks::Looks;
 use super::orders::Order;
 use super::pace::Pace;
 use super::peering::Peering;
 use super::registry::Entry;
 use super::roaming_answers::{RoamingAnswers, RoamingPlace};
-use configuration::{Address, Config, LinkConfig, Switch, disk_id};
-use entering::Entered;
+use api::problem::ProblemKind;
+use api::types::Problem;
+use configuration::{Address, Config, LinkConfig, Switch};
 use link::{Event, Identity, IdentityError, Link, Peer, Times};
 use link_protocol::{Frame, Message, NotServed};
+use places::{Gathering, Places, Tell};
 use shard::StandbyNeeds;
-use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use units::DiskId;
 
@@ -84,39 +87,17 @@ enum Happens {
     },
 }
 
-struct Task {
-    /// In the high half of the numbers of its reads.
-    number: u32,
-    tell: UnboundedSender<Happens>,
-    /// What has happened, until the disk enters: a peer says many things once.
-    told: Option<Told>,
-    seen: Arc<Seen>,
-    /// Where there is to be seen what is in the way of a hand-over, once the disk has entered.
-    entered: Option<(Arc<Control>, Entry)>,
-}
-
-impl Task {
-    fn new(number: usize) -> Self {
-        let (tell, told) = unbounded_channel();
-        Self {
-            number: u32::try_from(number).unwrap_or(u32::MAX),
-            tell,
-            told: Some(told),
-            seen: Arc::default(),
-            entered: None,
-        }
-    }
-}
-
 /// The disks that roam, and the host that they roam to.
 #[derive(Clone)]
 pub(super) struct Roaming {
     peering: Peering,
-    tasks: Arc<Mutex<BTreeMap<DiskId, Task>>>,
+    places: Arc<Mutex<Places>>,
     /// Looks that are under way for the peer.
     looking: Arc<Semaphore>,
 }
 
+/// How long a guest waits for its disk, or for the bytes of a read.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 /// Looks at disks for the peer at a time; others are not answered.
 const LOOKS_MAX: usize = 8;
 
@@ -143,12 +124,9 @@ impl Roaming {
             .for_each(|peer| drop(tokio::spawn(link.clone().dial(peer))));
         let pace = Pace::new(settings.rate.0);
         let peering = Peering::new(link, here.clone(), there, pace);
-        let disks = config.disks.iter().filter(|disk| disk.roams).map(disk_id);
-        let tasks = disks.enumerate();
-        let tasks = tasks.map(|(number, disk)| (disk, Task::new(number)));
         let roaming = Self {
             peering: peering.ok_or("the link does not know its peer")?,
-            tasks: Arc::new(Mutex::new(tasks.collect())),
+            places: Arc::new(Mutex::new(Places::new(&config.disks))),
             looking: Arc::new(Semaphore::new(LOOKS_MAX)),
         };
         tokio::spawn(roaming.clone().listen(events));
@@ -157,47 +135,53 @@ impl Roaming {
 
     /// Where operators look at its disks.
     pub(super) fn answers(&self) -> RoamingAnswers {
-        let tasks = self.tasks();
-        let places = tasks.iter().map(|(disk, task)| {
-            let tell = task.tell.clone();
+        let places = self.places();
+        let places = places.iter().map(|(disk, place)| {
+            let tell = place.tell.clone();
             let order = move |order| {
-                // A task that has ended drops it.
+                // A unit that has ended drops it.
                 let _ = tell.send(Happens::Ordered(order));
             };
             (
                 *disk,
-                RoamingPlace::new(Arc::clone(&task.seen), Box::new(order)),
+                RoamingPlace::new(
+                    Arc::clone(&place.seen),
+                    place.others.clone(),
+                    Box::new(order),
+                ),
             )
         });
         RoamingAnswers::new(self.peering.clone(), places.collect())
     }
 
-    /// Lets a disk roam from now on.
+    /// Lets a disk roam from now on, with the others of its VM once they have entered.
     pub(super) async fn enter(self, control: Arc<Control>, entry: Entry) {
-        let entered = self.tasks().get_mut(&entry.id).and_then(|task| {
-            task.entered = Some((Arc::clone(&control), entry.clone()));
-            Some(Entered {
-                number: task.number,
-                tell: task.tell.clone(),
-                told: task.told.take()?,
-                seen: Arc::clone(&task.seen),
-            })
-        });
-        let Some(entered) = entered else {
-            // Only disks of the configuration roam, and each is there once.
-            return;
-        };
-        entering::run(control, entry, self.peering, entered).await;
+        let gathered = self.places().enter(Arc::clone(&control), entry.clone());
+        match gathered {
+            Some(Gathering::All(disks, told)) => entering::run(disks, self.peering, told).await,
+            Some(Gathering::WaitsFor(others)) => {
+                let others = others.iter().map(DiskId::to_string);
+                let others = others.collect::<Vec<_>>().join(", ");
+                let detail = format!(
+                    "it moves with other disks of its VM, which are not there yet: {others}"
+                );
+                control
+                    .registry()
+                    .wait(&entry, Problem::new(ProblemKind::NotReady, detail));
+            }
+            // Only disks of the configuration roam, and each enters once.
+            None => {}
+        }
     }
 
     /// Passes what happens on the link to the disks that it concerns, until the link ends.
     async fn listen(self, mut events: Receiver<Event>) {
         while let Some(event) = events.recv().await {
             match event {
-                Event::Linked { .. } => self.tell_all(|| Happens::Linked),
+                Event::Linked { .. } => self.places().tell_units(|| Happens::Linked),
                 Event::Lost { .. } => {
                     self.peering.looks().lost();
-                    self.tell_all(|| Happens::Lost);
+                    self.places().tell_units(|| Happens::Lost);
                 }
                 Event::Said { frame, .. } => {
                     let Err(unknown) = self.pass(frame) else {
@@ -219,17 +203,16 @@ impl Roaming {
         if Looks::is_question(frame.number) && self.is_about_looks(&frame) {
             return Ok(());
         }
-        let tasks = self.tasks();
-        let task = if let Some(disk) = wording::disk_of(&frame.message) {
-            tasks.get(&disk).ok_or(frame.number)?
+        let places = self.places();
+        let place = if let Some(disk) = wording::disk_of(&frame.message) {
+            places.get(disk).ok_or(frame.number)?
         } else {
-            let number = proxied_reads::disk_of(frame.number);
-            let mut tasks = tasks.values();
             // Nobody asked for it.
-            tasks.find(|task| task.number == number).ok_or(0_u64)?
+            let number = proxied_reads::disk_of(frame.number);
+            places.numbered(number).ok_or(0_u64)?
         };
-        // A task that has ended needs no word.
-        let _ = task.tell.send(Happens::Said(frame));
+        // A unit that has ended needs no word.
+        let _ = place.tell.send(Happens::Said(frame));
         Ok(())
     }
 
@@ -239,12 +222,12 @@ impl Roaming {
             Message::Look { look } => self.peering.looks().answered(frame.number, look.clone()),
             Message::NotServed { why } => self.peering.looks().not_served(frame.number, *why),
             Message::AskLook { disk } => {
-                let tasks = self.tasks();
-                let Some(task) = tasks.get(&DiskId::from_u128(*disk)) else {
+                let places = self.places();
+                let Some(at) = places.get(DiskId::from_u128(*disk)) else {
                     return false;
                 };
                 let place = Arc::clone(&self.looking).try_acquire_owned().ok();
-                self.look_for_peer(frame.number, task.entered.clone().zip(place));
+                self.look_for_peer(frame.number, at.entered.clone().zip(place));
             }
             _ => return false,
         }
@@ -271,18 +254,13 @@ impl Roaming {
         });
     }
 
-    fn tell_all(&self, happens: impl Fn() -> Happens) {
-        for task in self.tasks().values() {
-            let _ = task.tell.send(happens());
-        }
-    }
-
-    fn tasks(&self) -> MutexGuard<'_, BTreeMap<DiskId, Task>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-type Told = UnboundedReceiver<Happens>;
+/// What happens to the disks of a unit, each by its place there.
+type Told = UnboundedReceiver<(usize, Happens)>;
 
 /// What this host shows its peers.
 ///

@@ -6,8 +6,8 @@
 //! ```
 //! The list is asked for twice, so that none of it is kept.
 
-use super::Happens;
 use super::steps::Steps;
+use super::{Happens, Tell};
 use crate::shards;
 use borrowing::Run;
 use link_protocol::{Frame, Message, decode_runs};
@@ -15,7 +15,6 @@ use shard::ShardError;
 use std::sync::Arc;
 use std::time::Instant;
 use strategies::Place;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use units::{BlockIndex, Bytes};
 
@@ -56,17 +55,12 @@ pub(super) struct Pull {
     /// From where blocks are copied; `None`: they are not.
     from: Option<Place>,
     steps: Arc<Steps>,
-    tell: UnboundedSender<Happens>,
+    tell: Tell,
 }
 
 impl Pull {
     /// `lists`: the shard is told what the other host has, to ask for it. `from`: blocks are copied from there.
-    pub(super) fn new(
-        lists: bool,
-        from: Option<Place>,
-        steps: Arc<Steps>,
-        tell: UnboundedSender<Happens>,
-    ) -> Self {
+    pub(super) fn new(lists: bool, from: Option<Place>, steps: Arc<Steps>, tell: Tell) -> Self {
         Self {
             lists,
             from,

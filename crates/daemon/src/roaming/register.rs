@@ -2,6 +2,8 @@
 
 mod taking_over;
 
+pub(super) use taking_over::take_over;
+
 use super::origin_lock::OriginLocked;
 use super::same_origin;
 use super::shipping::Kept;
@@ -37,14 +39,15 @@ pub(super) struct Register {
 }
 
 impl Register {
-    pub(super) fn new(control: &Control, entry: &Entry, peering: &Peering) -> Self {
+    /// Of a disk in the unit of this first disk.
+    pub(super) fn new(control: &Control, entry: &Entry, peering: &Peering, leader: DiskId) -> Self {
         let dir = control.remembered().dir();
         Self {
             disk: entry.id,
             origin: settings::origin(&entry.config.origin),
             folders: dir.folders(),
             cache: entry.cache.to_string(),
-            decision: dir.path().join(format!("given-{}", entry.id)),
+            decision: dir.path().join(format!("given-{leader}")),
             keeping: dir.keeping(),
             dirty_max: match entry.config.write_back.dirty_max.0 {
                 Auto::Fixed(bytes) => Some(bytes),
@@ -76,8 +79,15 @@ impl Register {
         {
             same_origin::check(shared, self.disk, &self.origin.to_string())?;
         }
-        let owner = file.load().map_err(|error| chain(&error))?;
-        let record = match owner.and_then(|owner| owner.holder) {
+        let record = Some(self.recorded()?);
+        let decision = self.decision()?.map(|(decision, _)| decision);
+        Ok((geometry, Found { record, decision }))
+    }
+
+    /// What the record says.
+    pub(super) fn recorded(&self) -> Result<Record, String> {
+        let owner = self.file().load().map_err(|error| chain(&error))?;
+        Ok(match owner.and_then(|owner| owner.holder) {
             // Nobody's: whoever locks it first has it.
             None => Record {
                 owner: Holder::Here,
@@ -88,10 +98,7 @@ impl Register {
                 let owner = if is_ours { Holder::Here } else { Holder::Peer };
                 Record { owner, epoch }
             }
-        };
-        let decision = self.decision()?.map(|(decision, _)| decision);
-        let record = Some(record);
-        Ok((geometry, Found { record, decision }))
+        })
     }
 
     fn file(&self) -> OwnerFile {
@@ -103,20 +110,14 @@ impl Register {
         let path = self.decision.display();
         match std::fs::read_to_string(&self.decision) {
             Ok(text) => {
-                let decided = decided(&text);
+                let decided = decided(&text, self.disk);
                 decided
                     .map(Some)
-                    .ok_or_else(|| format!("{path} does not hold a number"))
+                    .ok_or_else(|| format!("{path} does not hold a decision"))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(format!("{path}: {error}")),
         }
-    }
-
-    /// Notes durably that the disk goes to the peer, and who has what the origin lacks.
-    pub(super) fn decide(&self, decision: Decision, kept: Option<Kept>) -> std::io::Result<()> {
-        let text = words(decision, kept);
-        durable_file::replace(&self.decision, Readers::Owner, text.as_bytes())
     }
 
     /// Lets the record name the peer with this epoch, under the origin's lock, which is held by what comes back.
@@ -157,26 +158,67 @@ impl Register {
     }
 }
 
-/// A decision as its file has it: the epoch, and the cache that has what the origin lacks with its period.
-fn words(Decision { epoch }: Decision, kept: Option<Kept>) -> String {
-    match kept {
-        None => format!("{epoch}\n"),
-        Some(Kept { cache, period }) => format!("{epoch} {cache:032x} {period}\n"),
-    }
+/// Notes durably that disks go to the peer, all with one decision, and who has what the origin of each lacks. The disks
+/// are those of a unit, with the first one first.
+pub(super) fn decide(
+    disks: &[(Register, Option<Kept>)],
+    decision: Decision,
+) -> std::io::Result<()> {
+    let Some((leader, _)) = disks.first() else {
+        return Ok(());
+    };
+    let kept: Vec<_> = disks.iter().map(|(of, kept)| (of.disk, *kept)).collect();
+    let text = words(decision, &leader.there, &kept);
+    durable_file::replace(&leader.decision, Readers::Owner, text.as_bytes())
 }
 
-fn decided(text: &str) -> Option<(Decision, Option<Kept>)> {
-    let mut words = text.split_whitespace();
-    let epoch = words.next()?.parse().ok()?;
-    let kept = match words.next() {
-        None => None,
-        Some(cache) => Some(Kept {
-            cache: u128::from_str_radix(cache, 16).ok()?,
-            period: words.next()?.parse().ok()?,
-        }),
+/// A decision as its file has it: the epoch and the host that the disks go to; and a line for each disk, with the cache
+/// that has what the origin lacks, and its period.
+fn words(Decision { epoch }: Decision, to: &str, disks: &[(DiskId, Option<Kept>)]) -> String {
+    let lines = disks.iter().map(|(disk, kept)| match kept {
+        None => format!("{disk}\n"),
+        Some(Kept { cache, period }) => format!("{disk} {cache:032x} {period}\n"),
+    });
+    format!("{epoch} {to}\n{}", lines.collect::<String>())
+}
+
+/// The decision in a file, and who has what the origin of this disk lacks. A file of one line is of one disk: the epoch,
+/// and who has what its origin lacks.
+fn decided(text: &str, disk: DiskId) -> Option<(Decision, Option<Kept>)> {
+    let (head, disks) = text.split_once('\n').unwrap_or((text, ""));
+    let mut head = head.split_whitespace();
+    let epoch = head.next()?.parse().ok()?;
+    let decision = Decision { epoch };
+    if disks.is_empty() {
+        return Some((decision, kept(head).ok()?));
+    }
+    let mut found = None;
+    for line in disks.lines() {
+        let mut words = line.split_whitespace();
+        let of: DiskId = words.next()?.parse().ok()?;
+        let kept = kept(words).ok()?;
+        if of == disk {
+            found = kept;
+        }
+    }
+    Some((decision, found))
+}
+
+/// Words that say nothing.
+struct Unreadable;
+
+/// Who has what an origin lacks, if anybody.
+fn kept<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Option<Kept>, Unreadable> {
+    let Some(cache) = words.next() else {
+        return Ok(None);
+    };
+    let period = words.next().and_then(|period| period.parse().ok());
+    let kept = Kept {
+        cache: u128::from_str_radix(cache, 16).map_err(|_| Unreadable)?,
+        period: period.ok_or(Unreadable)?,
     };
     let is_all = words.next().is_none();
-    is_all.then_some((Decision { epoch }, kept))
+    is_all.then_some(Some(kept)).ok_or(Unreadable)
 }
 
 #[cfg(test)]
@@ -186,16 +228,22 @@ mod tests {
     #[test]
     fn a_decision_is_read_as_it_was_noted() {
         let decision = Decision { epoch: 7 };
-        let kept = Kept {
+        let shipped = Some(Kept {
             cache: 0x0123_4567_89ab_cdef,
             period: 12,
-        };
-        for kept in [None, Some(kept)] {
-            assert_eq!(decided(&words(decision, kept)), Some((decision, kept)));
+        });
+        let [first, second, other] = [1, 2, 3].map(DiskId::from_u128);
+        let text = words(decision, "node-b", &[(first, shipped), (second, None)]);
+        assert_eq!(decided(&text, first), Some((decision, shipped)));
+        for disk in [second, other] {
+            assert_eq!(decided(&text, disk), Some((decision, None)));
         }
-        assert_eq!(decided("7"), Some((decision, None)));
-        for other in ["", "x", "7 xyz 1", "7 1f", "7 1f x", "7 1f 1 1"] {
-            assert_eq!(decided(other), None, "{other:?}");
+        // Of one disk, as it was noted once.
+        assert_eq!(decided("7\n", first), Some((decision, None)));
+        let alone = "7 00000000000000000123456789abcdef 12\n";
+        assert_eq!(decided(alone, first), Some((decision, shipped)));
+        for wrong in ["", "x", "7 xyz 1", "7 1f", "7 1f x", "7 1f 1 1", "7 b\nx"] {
+            assert_eq!(decided(wrong, first), None, "{wrong:?}");
         }
     }
 }

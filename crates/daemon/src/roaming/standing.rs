@@ -13,11 +13,11 @@
 //! - What the owner has told as stale is discarded before anything else is asked: the owner tells it once.
 //! - A copy counts only if all of this went well in one session.
 
-use super::Happens;
 use super::held_copy::HeldCopy;
 use super::keeping::Keeping;
 use super::pulling::Pull;
 use super::steps::Steps;
+use super::{Happens, Tell};
 use crate::shards;
 use borrowing::Run;
 use link_protocol::{Frame, Message, decode_runs};
@@ -25,7 +25,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use strategies::{Place, WaitsFor};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use units::BlockIndex;
 
@@ -54,7 +53,7 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Copies blocks from there.
-    pub(super) fn begin(from: Place, steps: Arc<Steps>, tell: UnboundedSender<Happens>) -> Self {
+    pub(super) fn begin(from: Place, steps: Arc<Steps>, tell: Tell) -> Self {
         let (finish, finishing) = oneshot::channel();
         let copy = Copy { from, steps, tell };
         tokio::spawn(copy.run(finishing));
@@ -139,7 +138,7 @@ async fn detach(steps: &Steps) {
 struct Copy {
     from: Place,
     steps: Arc<Steps>,
-    tell: UnboundedSender<Happens>,
+    tell: Tell,
 }
 
 type Finishing = oneshot::Receiver<Finish>;
@@ -318,10 +317,7 @@ impl Copy {
 }
 
 /// Asks the owner. No answer comes if the session is lost.
-pub(super) async fn ask(
-    tell: &UnboundedSender<Happens>,
-    question: Message,
-) -> Result<Frame, Ended> {
+pub(super) async fn ask(tell: &Tell, question: Message) -> Result<Frame, Ended> {
     let (answer, answered) = oneshot::channel();
     let asked = tell.send(Happens::Asks { question, answer });
     asked.map_err(|_| Ended)?;

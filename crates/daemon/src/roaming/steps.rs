@@ -14,7 +14,7 @@ use api::types::Problem;
 use block_io::OriginGeometry;
 use cache::{OfDirty, Tenure};
 use configuration::{Dirty, WritePolicy};
-use handoff::{Action, Event, TakeError};
+use handoff::{Hold, Record, TakeError};
 use shard::{Reply, ShardHandle};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,6 +48,10 @@ pub(super) struct Steps {
     pub(super) claims: watch::Sender<bool>,
     /// Who has what the origin lacks, when the disk is settled and not drained.
     kept: Mutex<Option<Kept>>,
+    /// Why it could not be settled.
+    stays: Mutex<Option<String>>,
+    /// The epoch that it is open here with; 0: it is not.
+    open_in: AtomicU64,
 }
 
 impl Steps {
@@ -75,22 +79,33 @@ impl Steps {
             shipping: Arc::default(),
             claims: watch::Sender::new(false),
             kept: Mutex::new(None),
+            stays: Mutex::new(None),
+            open_in: AtomicU64::new(0),
         }
     }
 
-    /// Lets the clients' requests wait, and brings what is dirty to the other host, or to the origin.
-    pub(super) async fn settle(self: Arc<Self>, is_return: bool) -> Event {
+    /// Lets the clients' requests wait. False if that is not right any more.
+    pub(super) async fn hold(&self, why: Hold) -> bool {
         let id = self.entry.id;
         self.set_kept(None);
-        if !self
-            .ask(|shard, reply| shard.hold(id, is_return, reply))
-            .await
-        {
-            return Event::Settled(false);
-        }
+        self.ask(|shard, reply| shard.hold(id, why, reply)).await
+    }
+
+    /// Brings what is dirty to the other host, or to the origin. Requests wait meanwhile. False if that has failed.
+    pub(super) async fn settle(self: Arc<Self>) -> bool {
         let kept = self.ship_rest().await;
         self.set_kept(kept);
-        Event::Settled(kept.is_some() || self.destage().await)
+        let is_settled = kept.is_some() || self.destage().await;
+        if !is_settled {
+            *self.stays.lock().unwrap_or_else(PoisonError::into_inner) = self.failure();
+        }
+        is_settled
+    }
+
+    /// Why the disk could not go, since this was asked last.
+    pub(super) fn why_it_stays(&self) -> Option<String> {
+        let mut stays = self.stays.lock().unwrap_or_else(PoisonError::into_inner);
+        stays.take()
     }
 
     fn set_kept(&self, kept: Option<Kept>) {
@@ -98,7 +113,7 @@ impl Steps {
     }
 
     /// Who has what the origin lacks, if the disk was settled so.
-    fn kept(&self) -> Option<Kept> {
+    pub(super) fn kept(&self) -> Option<Kept> {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,45 +137,55 @@ impl Steps {
         self.ask(|shard, reply| shard.destage(id, reply)).await
     }
 
-    /// Carries a step out that [`Ownership`](handoff::Ownership) asks for. A disk that is taken is prepared first: requests wait
-    /// until then at most.
-    ///
-    /// # Panics
-    /// At an action that is no step.
-    pub(super) async fn carry_out(
+    /// Lets go of the origin's lock.
+    pub(super) fn unlock(&self) {
+        *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let (disk, to) = (&self.entry.config.name, self.peering.there());
+        tracing::info!(%disk, to, "the disk is given away");
+    }
+
+    /// Does what is to be done before the disk is opened with this epoch; requests wait until then at most.
+    pub(super) async fn prepare(
         self: Arc<Self>,
-        action: Action,
-        (preparation, until): (Preparation, Instant),
-    ) -> Event {
-        match action {
-            Action::Close => self.close().await,
-            Action::Decide(decision) => {
-                let (register, kept) = (self.register.clone(), self.kept());
-                let outcome = blocking(move || register.decide(decision, kept)).await;
-                Event::Decided(self.has_gone_well(outcome, "the decision cannot be noted"))
+        preparation: Preparation,
+        epoch: u64,
+        until: Instant,
+    ) -> bool {
+        if preparation.finish(epoch, until).await {
+            self.copied.store(epoch, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// What its record says; `None`: it cannot be read now.
+    pub(super) async fn recorded(&self) -> Option<Record> {
+        let register = self.register.clone();
+        let outcome = blocking(move || register.recorded()).await;
+        match outcome {
+            Ok(record) => Some(record),
+            Err(error) => {
+                self.log_failure(
+                    units::errors::chain(&*error),
+                    "the disk cannot be taken yet",
+                );
+                None
             }
-            Action::Record { epoch } => self.record(epoch).await,
-            Action::Unlock => {
-                *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                let (disk, to) = (&self.entry.config.name, self.peering.there());
-                tracing::info!(%disk, to, "the disk is given away");
-                Event::Unlocked
-            }
-            Action::Take { epoch } => {
-                if preparation.finish(epoch, until).await {
-                    self.copied.store(epoch, Ordering::Relaxed);
-                }
-                Event::Taken(self.take(epoch).await)
-            }
-            Action::Send(_)
-            | Action::Settle
-            | Action::Serve
-            | Action::Fail
-            | Action::EndOldClients => unreachable!("{action:?} is no step"),
         }
     }
 
-    async fn close(&self) -> Event {
+    /// The record names another host while those of other disks of the VM name this one.
+    pub(super) fn tell_of_other_owner(&self) {
+        let why = "its owner's record names another host than those of other disks of its VM";
+        self.log_failure(why.to_owned(), "the VM's disks cannot be taken");
+    }
+
+    /// Whether it is open here with this epoch.
+    pub(super) fn is_open_in(&self, epoch: u64) -> bool {
+        self.open_in.load(Ordering::Relaxed) == epoch
+    }
+
+    /// Closes the origin; its lock is another matter.
+    pub(super) async fn close(self: Arc<Self>) -> bool {
         let id = self.entry.id;
         // What another host has it destages.
         let dirty = match self.kept() {
@@ -180,21 +205,26 @@ impl Steps {
             .await;
         self.control.registry().give_origin_back(&self.entry);
         self.plan.set_copied(None);
+        self.open_in.store(0, Ordering::Relaxed);
         self.show_standby();
-        Event::Closed
+        true
     }
 
     /// Lets the record name the peer; the origin stays locked.
-    async fn record(&self, epoch: u64) -> Event {
+    pub(super) async fn record(self: Arc<Self>, epoch: u64) -> bool {
         let register = self.register.clone();
         let outcome = blocking(move || register.record(epoch)).await;
         let outcome = outcome.map(|opened| {
             *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = opened;
         });
-        Event::Recorded(self.has_gone_well(outcome, "who has the disk now is not recorded yet"))
+        self.has_gone_well(outcome, "who has the disk now is not recorded yet")
     }
 
-    async fn take(&self, epoch: u64) -> Result<(), TakeError> {
+    /// Locks and opens the disk with this epoch, if its record names this host.
+    pub(super) async fn take(&self, epoch: u64) -> Result<(), TakeError> {
+        if self.is_open_in(epoch) {
+            return Ok(());
+        }
         let holder = shard::Holder {
             host: self.peering.here().to_owned(),
             epoch,
@@ -216,6 +246,7 @@ impl Steps {
                 *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 let disk = &self.entry.config.name;
                 tracing::info!(%disk, epoch, "the disk is here");
+                self.open_in.store(epoch, Ordering::Relaxed);
                 Ok(())
             }
             Ok(None) => {
@@ -244,7 +275,11 @@ impl Steps {
         self.has_gone_well(outcome, "the disk stays here")
     }
 
-    fn has_gone_well<T>(&self, outcome: Result<T, impl Into<Error>>, consequence: &str) -> bool {
+    pub(super) fn has_gone_well<T>(
+        &self,
+        outcome: Result<T, impl Into<Error>>,
+        consequence: &str,
+    ) -> bool {
         match outcome {
             Ok(_) => true,
             Err(error) => {

@@ -1,95 +1,72 @@
-//! The task of one disk that roams: it listens to clients, the peer and the time, and lets one step at a time be
+//! The task of the disks of a VM that roam: it listens to clients, the peer and the time, and lets one step at a time be
 //! carried out beside.
 
 mod ordered;
 
-use super::draining::Draining;
 use super::expected::Expected;
-use super::loans::Loans;
-use super::proxied_reads::{Ended, ProxiedReads};
+use super::member::Member;
 use super::session::Session;
-use super::standing::Preparation;
-use super::steps::{RETRY_PAUSE, Steps};
+use super::steps::RETRY_PAUSE;
+use super::together;
 use super::under_way::UnderWay;
 use super::wording::{heard, refusal, worded};
-use super::{Happens, Told};
-use crate::hand_overs::Seen;
-use crate::shards;
-use block_io::IoError;
-use borrowing::Ask;
-use handoff::{Action, Event, IncomingClient, Look, Message, Notice, Ownership, Refusal, Role};
-use link_protocol::{Frame, Message as Said, NotServed};
-use shard::{StandbyNeeds, Watched};
+use super::{Happens, PATIENCE, Told};
+use handoff::{
+    Action, Event, Hold, IncomingClient, Look, Message, Notice, Ownership, Refusal, Role, Traces,
+    Verdict,
+};
+use link_protocol::{Frame, Message as Said, Refusal as Why};
+use shard::StandbyNeeds;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use strategies::Ahead;
-use tokio::sync::mpsc::UnboundedSender;
-use units::{Bytes, Offset};
 
-/// How long a guest waits for its disk, or for the bytes of a read.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How much of that time may be used to copy its cache.
+/// How much of the time that a guest waits for its disk may be used to copy its cache.
 const HELD_MAX: Duration = Duration::from_secs(7);
 /// After how long a claim that was refused is made again.
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
+/// For how long it is shown why the disks could not go.
+const SHOWN_FOR: Duration = Duration::from_mins(1);
 
-/// Which host has a client of the disk.
-#[derive(Default)]
-struct HasClient {
-    here: bool,
-    there: bool,
+/// Why the disks stay, and since when that is known.
+struct Stays {
+    why: String,
+    since: Instant,
 }
 
-/// A disk that roams, and what it needs of others.
+/// The disks of a VM, which move together.
 pub(super) struct Roamer {
-    steps: Arc<Steps>,
+    /// In the order of their identities; the unit goes by the first one's.
+    disks: Vec<Member>,
     ownership: Ownership,
-    reads: ProxiedReads,
-    /// Since when a client waits for the disk.
+    /// Since when a client waits for a disk.
     asked: Option<Instant>,
-    loans: Loans,
-    /// What brings dirty bytes to the origin while a guest is at the other host.
-    draining: Option<Draining>,
     expected: Expected,
-    has_client: HasClient,
-    /// Whether every claim since the disk was given away was a return.
+    /// Whether every claim since the disks were given away was a return.
     are_returns: bool,
-    /// Whether the claim that is being answered is a return.
-    peer_returns: bool,
+    /// Whether the claim that is being answered is a return; if it is none, what was seen of each disk's guest.
+    claim: Option<Vec<Traces>>,
     under_way: UnderWay,
-    tell: UnboundedSender<Happens>,
     session: Session,
     /// Why the peer refused the last claim.
     refusal: Option<Refusal>,
-    seen: Arc<Seen>,
+    stays: Option<Stays>,
 }
 
 impl Roamer {
-    /// One of this ownership; `number` tells its reads from those of other disks.
-    pub(super) fn new(
-        steps: Steps,
-        ownership: Ownership,
-        number: u32,
-        tell: UnboundedSender<Happens>,
-        seen: Arc<Seen>,
-    ) -> Self {
+    /// The disks of a VM, of this ownership.
+    pub(super) fn new(disks: Vec<Member>, ownership: Ownership) -> Self {
         Self {
-            steps: Arc::new(steps),
+            disks,
             ownership,
-            reads: ProxiedReads::new(number),
             asked: None,
-            loans: Loans::default(),
-            draining: None,
             expected: Expected::default(),
-            has_client: HasClient::default(),
             are_returns: true,
-            peer_returns: false,
+            claim: None,
             under_way: UnderWay::default(),
-            tell,
             session: Session::default(),
             refusal: None,
-            seen,
+            stays: None,
         }
     }
 
@@ -101,7 +78,7 @@ impl Roamer {
 
     async fn listen(mut self, told: &mut Told) {
         let mut next = Instant::now();
-        while self.steps.control.refuse_when_stopping().is_ok() {
+        while self.disks[0].steps().control.refuse_when_stopping().is_ok() {
             tokio::select! {
                 Some(happens) = told.recv() => self.happens(happens).await,
                 event = self.under_way.ended() => self.take(event).await,
@@ -118,87 +95,124 @@ impl Roamer {
     async fn take(&mut self, event: Event) {
         if matches!(event, Event::Taken(Ok(())) | Event::Unlocked) {
             self.has_ended();
+            self.stays = None;
         }
-        self.loans.happened(&event, &self.steps, &self.tell);
+        if event == Event::Settled(false) {
+            self.tell_why_they_stay();
+        }
+        for disk in &mut self.disks {
+            disk.happened(&event);
+        }
         let actions = self.ownership.take_event(event);
         self.note();
         self.act(actions).await;
     }
 
-    /// Lets operators see how things are.
-    fn note(&self) {
-        let role = self.ownership.role();
-        let is_claiming = role == Role::Claiming;
-        self.steps
-            .claims
-            .send_if_modified(|claims| std::mem::replace(claims, is_claiming) != is_claiming);
-        let problem = match role {
-            Role::Taking | Role::Granting | Role::Giving => self.steps.failure(),
-            Role::Claiming => self.refusal.map(|why| refusal(why).to_owned()),
-            Role::Owner | Role::Standby => None,
+    /// One of the disks cannot go, so none goes.
+    fn tell_why_they_stay(&mut self) {
+        let reasons = self.disks.iter().filter_map(|disk| {
+            let why = disk.steps().why_it_stays()?;
+            let name = &disk.steps().entry.config.name;
+            Some(format!("the disk '{name}' cannot go: {why}"))
+        });
+        let reasons: Vec<_> = reasons.collect();
+        let Some(why) = reasons.first().cloned() else {
+            return;
         };
-        self.seen
-            .note((role, self.ownership.epoch()), problem, self.asked);
+        if self.disks.len() > 1 && self.stays.as_ref().is_none_or(|before| before.why != why) {
+            let vm = self.disks[0].steps().entry.vm();
+            tracing::warn!(%vm, reason = why, "the VM's disks stay here, since one of them cannot go");
+        }
+        let since = Instant::now();
+        self.stays = Some(Stays { why, since });
+    }
+
+    /// Lets operators see how things are.
+    fn note(&mut self) {
+        let role = self.ownership.role();
+        self.stays
+            .take_if(|stays| stays.since.elapsed() > SHOWN_FOR);
+        let problem = match role {
+            Role::Taking | Role::Granting | Role::Giving => self.failure(),
+            Role::Claiming => self.refusal.map(|why| refusal(why).to_owned()),
+            Role::Owner => self.stays.as_ref().map(|stays| stays.why.clone()),
+            Role::Standby => None,
+        };
+        for disk in &self.disks {
+            let at = (role, self.ownership.epoch());
+            disk.note(at, problem.clone(), self.asked);
+        }
+    }
+
+    /// The last failure of a step, until something has gone well.
+    fn failure(&self) -> Option<String> {
+        self.disks.iter().find_map(|disk| {
+            let why = disk.steps().failure()?;
+            let name = &disk.steps().entry.config.name;
+            Some(match self.disks.len() {
+                1 => why,
+                _ => format!("the disk '{name}': {why}"),
+            })
+        })
     }
 
     async fn try_again(&mut self) {
         let now = Instant::now();
         if self.asked.is_some_and(|asked| now >= asked + PATIENCE) {
-            self.seen.failed(self.asked.take());
+            let asked = self.asked.take();
+            self.disks.iter().for_each(|disk| disk.seen().failed(asked));
             self.take(Event::PatienceEnded).await;
         } else {
             self.take(Event::Retry).await;
         }
-        for ticket in self.reads.late(now) {
-            self.answer_read(ticket, Err(IoError::TimedOut));
+        for disk in &mut self.disks {
+            disk.fail_late_reads(now);
+            disk.ask_for_bytes().await;
         }
-        self.ask_for_bytes().await;
         if self.expected.is_late(now) {
             self.has_ended();
         }
         self.stand_or_not();
     }
 
-    async fn happens(&mut self, happens: Happens) {
+    /// Something happens to the disk at this place, or to all of them.
+    async fn happens(&mut self, (at, happens): (usize, Happens)) {
+        let disk = &mut self.disks[at];
         match happens {
-            Happens::Needed(StandbyNeeds::Client(notice)) => self.needed(notice).await,
-            Happens::Needed(StandbyNeeds::Loan(ask)) => self.ask_for_loan(ask).await,
-            Happens::NeedsContents { at, answer } => {
-                let (id, number) = (self.steps.entry.id, self.reads.number());
-                if let Some(frame) = self.loans.ask_contents(id, number, at, answer) {
-                    self.say(frame).await;
-                }
-            }
-            Happens::Pulled => self.loans.pulled(),
-            Happens::Asks { question, answer } => {
-                let frame = self.loans.ask(self.reads.number(), question, answer);
-                self.say(frame).await;
-            }
-            Happens::Stands { epoch } => self.loans.stands(epoch),
-            Happens::Linked => {
-                self.session.changes(true);
-                self.tell_of_client().await;
-                self.reads.lost();
-                self.ask_for_bytes().await;
-                self.loans.linked(true, &self.steps);
-                self.take(Event::Linked).await;
-            }
+            Happens::Needed(StandbyNeeds::Client(notice)) => self.needed(at, notice).await,
+            Happens::Needed(StandbyNeeds::Loan(ask)) => disk.ask_for_loan(ask).await,
+            Happens::NeedsContents { .. } | Happens::Asks { .. } => disk.asks(happens).await,
+            Happens::Pulled => disk.loans().pulled(),
+            Happens::Stands { epoch } => disk.loans().stands(epoch),
+            Happens::Linked => self.linked().await,
             Happens::Lost => {
                 self.session.changes(false);
-                self.reads.lost();
-                self.loans.linked(false, &self.steps);
+                self.disks.iter_mut().for_each(|disk| disk.linked(false));
                 self.take(Event::LinkLost).await;
             }
-            Happens::Said(frame) => self.said(frame).await,
+            Happens::Said(frame) => self.said(at, frame).await,
             Happens::LookAgain { is_return, session } if session == self.session.number() => {
                 self.claimed(is_return).await;
             }
             Happens::LookAgain { .. } => {}
-            Happens::Ordered(order) => self.ordered(order).await,
+            Happens::Ordered(order) => self.ordered(at, order).await,
         }
     }
 
-    async fn needed(&mut self, notice: Notice) {
+    async fn linked(&mut self) {
+        self.session.changes(true);
+        let (unit, disks) = (self.unit(), self.ids());
+        self.say(Frame::notice(Said::List { unit, disks })).await;
+        for disk in &mut self.disks {
+            disk.tell_of_client().await;
+            disk.linked(true);
+            disk.ask_for_bytes().await;
+        }
+        self.take(Event::Linked).await;
+    }
+
+    async fn needed(&mut self, at: usize, notice: Notice) {
+        let disk = &mut self.disks[at];
         match notice {
             Notice::Asked(client) => {
                 self.asked.get_or_insert_with(Instant::now);
@@ -208,124 +222,119 @@ impl Roamer {
                 ticket,
                 offset,
                 length,
-            } => {
-                let until = Instant::now() + PATIENCE;
-                self.reads.push(ticket, (offset, length), until);
-                self.ask_for_bytes().await;
-            }
+            } => disk.read(ticket, (offset, length)).await,
             Notice::Client { is_there } => {
-                self.has_client.here = is_there;
+                disk.has_client().here = is_there;
                 self.expected.client();
-                self.tell_of_client().await;
+                disk.tell_of_client().await;
             }
         }
     }
 
-    /// A read of the disk, which is here, asks for what its last host has cached.
-    async fn ask_for_loan(&mut self, ask: Ask) {
-        let (id, number) = (self.steps.entry.id, self.reads.number());
-        if let Some(frame) = self.loans.ask_blocks(id, number, ask) {
-            let bytes = u64::from(ask.run.count) * units::BLOCK_BYTES;
-            self.steps.plan.asks_lender(Bytes::new(bytes));
-            self.say(frame).await;
-        } else {
-            self.steps.handle.answer_loan(id, ask.number, None);
+    /// The unit's name on the link.
+    fn unit(&self) -> String {
+        self.disks[0].steps().entry.id.to_string()
+    }
+
+    fn ids(&self) -> Vec<u128> {
+        let ids = self.disks.iter();
+        ids.map(|disk| disk.steps().entry.id.to_u128()).collect()
+    }
+
+    /// Whether the other host, too, moves these disks together, and no other with them.
+    fn are_listed_alike(&self) -> bool {
+        match self.session.listed() {
+            Some(listed) => listed == self.ids(),
+            None => self.disks.len() == 1,
         }
     }
 
-    async fn tell_of_client(&self) {
-        let (unit, is_there) = (self.unit(), self.has_client.here);
-        self.say(Frame::notice(Said::Client { unit, is_there }))
-            .await;
-    }
-
-    fn unit(&self) -> String {
-        self.steps.entry.id.to_string()
+    /// The other host moves these disks together.
+    fn listed(&mut self, listed: Vec<u128>) {
+        let own = self.ids();
+        let only = |ids: &[u128], others: &[u128]| {
+            let ids = ids.iter().filter(|id| !others.contains(id));
+            ids.map(|id| format!("{id:032x}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let there = self.disks[0].steps().peering.there();
+        let differs = (own != listed).then(|| {
+            let (here_only, there_only) = (only(&own, &listed), only(&listed, &own));
+            match (here_only.is_empty(), there_only.is_empty()) {
+                (_, true) => format!("{there} does not move {here_only} with the VM's other disks"),
+                (true, false) => format!(
+                    "{there} moves {there_only} with the VM's disks, and this host does not"
+                ),
+                (false, false) => format!(
+                    "this host moves {here_only} with the VM, and {there} moves {there_only}"
+                ),
+            }
+        });
+        for disk in &self.disks {
+            disk.seen().note_peers_disks(differs.clone());
+        }
+        self.session.lists(listed);
     }
 
     /// What is lost with the link is said again by who needs it.
     async fn say(&self, frame: Frame) {
-        let _ = self.steps.peering.say(frame).await;
+        self.disks[0].say(frame).await;
     }
 
     fn see_incoming(&self, seen: IncomingClient) {
-        self.steps.handle.see_incoming(self.steps.entry.id, seen);
+        self.disks.iter().for_each(|disk| disk.see_incoming(seen));
     }
 
-    async fn said(&mut self, frame: Frame) {
-        let number = frame.number;
-        let Some(frame) = self.loans.answered(frame, &self.steps) else {
+    async fn said(&mut self, at: usize, frame: Frame) {
+        let serves = self.ownership.epoch().filter(|_| self.ownership.serves());
+        let Some(frame) = self.disks[at].said(frame, serves).await else {
             return;
         };
         match frame.message {
-            Said::Read { offset, length, .. } => self.read_for_peer(number, offset, length),
-            Said::Bytes => {
-                let ended = self.reads.got(number, &frame.data);
-                self.read_ended(ended);
-                self.ask_for_bytes().await;
-            }
-            Said::NotServed { .. } => self.reads.refused(number),
+            Said::List { disks, .. } => self.listed(disks),
             Said::Client { is_there, .. } => {
-                self.has_client.there = is_there;
+                let disk = &mut self.disks[at];
+                disk.has_client().there = is_there;
+                disk.see_incoming(self.session.says_of_client(at, is_there));
                 self.drain_or_not();
-                let seen = self.session.says_of_client(is_there);
-                self.see_incoming(seen);
             }
             Said::Announce { .. } => self.announced(),
             Said::Withdraw { .. } => self.withdrawn(),
             Said::Claim { is_return, .. } => self.claimed(is_return).await,
             Said::Grant { epoch, .. } => {
-                self.loans.granted(epoch, self.ownership.role());
+                let role = self.ownership.role();
+                for disk in &mut self.disks {
+                    disk.loans().granted(epoch, role);
+                }
                 self.hear(Message::Grant { epoch }, false).await;
             }
             Said::Refuse { why, .. } => {
-                let disk = &self.steps.entry.config.name;
+                let disk = &self.disks[0].steps().entry.config.name;
                 tracing::debug!(%disk, ?why, "the peer refuses");
                 let why = heard(why);
                 self.refusal = Some(why);
                 self.hear(Message::Refuse { why }, false).await;
             }
-            Said::AskWatch { .. } => self.watch(Watched::Guests, number).await,
-            Said::AskWatchOrigin { .. } => self.watch(Watched::Origin, number).await,
-            Said::AskContents { epoch, .. }
-            | Said::AskBlocks { epoch, .. }
-            | Said::AskStale { epoch, .. }
-            | Said::AskRecords { epoch, .. } => {
-                let peering = self.steps.peering.clone();
-                self.loans.lend(peering, number, epoch, frame.message);
-            }
-            // Of units and lists nothing is known here yet.
             _ => {}
         }
     }
 
-    /// The other host, which stands by, begins to copy the cache of the disk.
-    async fn watch(&mut self, what: Watched, number: u64) {
-        let epoch = self.ownership.epoch();
-        if let Some(epoch) = epoch.filter(|_| self.ownership.serves()) {
-            return self.loans.watch(epoch, what, number, &self.steps);
-        }
-        let why = NotServed::Elsewhere;
-        let refusal = Frame::numbered(number, Said::NotServed { why });
-        self.say(refusal).await;
-    }
-
-    /// Lets the cache be copied ahead while a VM is here and the other host has the disk.
+    /// Lets the caches be copied ahead while a VM is here and the other host has the disks.
     fn stand_or_not(&mut self) {
+        let has_client = self.disks.iter().any(|disk| disk.clients().0);
         let comes = match self.ownership.role() {
             Role::Standby | Role::Claiming => {
-                self.session.stands() && self.expected.prepares(self.has_client.here)
+                self.session.stands() && self.expected.prepares(has_client)
             }
-            // Who takes the disk has ended it.
+            // Who takes the disks has ended it.
             Role::Taking => return,
             Role::Owner | Role::Granting | Role::Giving => false,
         };
-        let stands = match self.steps.plan.row().ahead {
-            Ahead::Copies(from) if comes => Some(from),
-            Ahead::Copies(_) | Ahead::Passing | Ahead::Nothing => None,
-        };
-        self.loans.stand(stands, &self.steps, &self.tell);
-        self.note_move();
+        let is_announced = self.expected.is_announced();
+        for disk in &mut self.disks {
+            disk.stand_or_not(comes, is_announced);
+        }
     }
 
     async fn hear(&mut self, message: Message, guest_has_stopped: bool) {
@@ -337,24 +346,29 @@ impl Roamer {
     }
 
     async fn claimed(&mut self, is_return: bool) {
-        let disk = &self.steps.entry.config.name;
+        let disk = &self.disks[0].steps().entry.config.name;
         tracing::debug!(%disk, is_return, "the peer claims the disk");
-        let id = self.steps.entry.id;
-        let looking = shards::ask(&self.steps.handle, |shard, reply| {
-            shard.look_at_roaming(id, reply);
-        });
-        let Ok(look) = looking.await else {
+        if !self.are_listed_alike() {
+            let (unit, why) = (self.unit(), Why::OtherDisks);
+            return self.say(Frame::notice(Said::Refuse { unit, why })).await;
+        }
+        let mut looks = Vec::new();
+        for disk in &self.disks {
+            let Some(look) = disk.look().await else {
+                return;
+            };
+            looks.push(look);
+        }
+        let Some((verdict, is_changed)) = Look::of_vm(&looks) else {
             return;
         };
-        let Look {
-            has_stopped,
-            stopped_in,
-            is_changed,
-        } = look;
-        if let (Some(wait), false, true) = (stopped_in, is_return, self.ownership.serves()) {
+        let last = looks.iter().map(|look| look.now).max();
+        if let (Verdict::StoppedIfSilentUntil(then), Some(last), false, true) =
+            (verdict, last, is_return, self.ownership.serves())
+        {
             // Longer by what a timer may be early.
-            let wait = Duration::from_nanos(wait.as_nanos()) + Duration::from_millis(1);
-            let (tell, session) = (self.tell.clone(), self.session.number());
+            let wait = Duration::from_nanos((then - last).as_nanos()) + Duration::from_millis(1);
+            let (tell, session) = (self.disks[0].tell().clone(), self.session.number());
             tokio::spawn(async move {
                 tokio::time::sleep(wait).await;
                 let _ = tell.send(Happens::LookAgain { is_return, session });
@@ -365,60 +379,14 @@ impl Roamer {
             self.take(Event::Changing).await;
         }
         if self.ownership.serves() {
-            self.peer_returns = is_return;
+            let traces = looks.iter().map(|look| look.traces);
+            self.claim = (!is_return).then(|| traces.collect());
         }
+        let has_stopped = verdict == Verdict::Stopped;
         self.hear(Message::Claim { is_return }, has_stopped).await;
     }
 
-    fn read_for_peer(&self, number: u64, offset: u64, length: u32) {
-        self.see_incoming(IncomingClient::Reads);
-        let peering = self.steps.peering.clone();
-        let runtime = tokio::runtime::Handle::current();
-        let reply = Box::new(move |read: Result<Vec<u8>, _>| {
-            let why = NotServed::Elsewhere;
-            let refusal = Frame::numbered(number, Said::NotServed { why });
-            let frame = read.map_or(refusal, |data| Frame {
-                number,
-                message: Said::Bytes,
-                data,
-            });
-            runtime.spawn(async move {
-                // Asked again if it is lost.
-                let _ = peering.say(frame).await;
-            });
-        });
-        let at = Offset::new(offset);
-        let length = Bytes::new(u64::from(length));
-        let id = self.steps.entry.id;
-        self.steps.handle.read_for_peer(id, at, length, reply);
-    }
-
-    async fn ask_for_bytes(&mut self) {
-        let disk = self.steps.entry.id.to_u128();
-        for piece in self.reads.ask() {
-            let (offset, length) = (piece.offset, piece.length);
-            let ask = Said::Read {
-                disk,
-                offset,
-                length,
-            };
-            self.say(Frame::numbered(piece.number, ask)).await;
-        }
-    }
-
-    fn read_ended(&self, ended: Option<Ended>) {
-        if let Some((ticket, bytes)) = ended {
-            self.answer_read(ticket, bytes.ok_or(IoError::Failed));
-        }
-    }
-
-    fn answer_read(&self, ticket: u64, result: Result<Vec<u8>, IoError>) {
-        let id = self.steps.entry.id;
-        self.steps.handle.answer_read(id, ticket, result);
-    }
-
     async fn act(&mut self, actions: Vec<Action>) {
-        let id = self.steps.entry.id;
         for action in VecDeque::from(actions) {
             match action {
                 Action::Send(message) => {
@@ -429,48 +397,48 @@ impl Roamer {
                 }
                 Action::Serve => {
                     (self.asked, self.refusal) = (None, None);
-                    self.reads.clear();
                     self.under_way.stop_settling();
-                    self.steps.handle.serve_roaming(id);
+                    self.disks.iter_mut().for_each(Member::serve);
                 }
-                Action::Fail => {
-                    self.reads.clear();
-                    self.steps.handle.fail_parked(id);
-                }
+                Action::Fail => self.disks.iter_mut().for_each(Member::fail),
                 Action::EndOldClients => {
                     self.asked = None;
-                    let (disk, owner) = (&self.steps.entry.config.name, self.steps.peering.there());
+                    let steps = self.disks[0].steps();
+                    let (disk, owner) = (&steps.entry.config.name, steps.peering.there());
                     tracing::warn!(%disk, owner, "the disk was changed elsewhere: \
                         the clients that it was taken from get errors");
-                    self.steps.handle.end_old_clients(id);
+                    self.disks.iter().for_each(Member::end_old_clients);
                 }
                 Action::Settle => {
-                    let settling = Arc::clone(&self.steps).settle(self.peer_returns);
+                    let why = |at: usize| match &self.claim {
+                        Some(traces) => Hold::Stopped(traces[at]),
+                        None => Hold::Return,
+                    };
+                    let disks = self.disks.iter().enumerate();
+                    let disks = disks.map(|(at, disk)| (Arc::clone(disk.steps()), why(at)));
+                    let settling = together::settle(disks.collect());
                     self.under_way.begin(true, settling);
                 }
-                step => {
-                    self.loans.begins(&step, &self.steps);
-                    match step {
-                        Action::Close => {
-                            self.are_returns = true;
-                            self.draining = None;
-                        }
-                        Action::Take { .. } if !self.are_returns => {
-                            self.steps.handle.end_old_clients(id);
-                        }
-                        _ => {}
-                    }
-                    let preparation = match step {
-                        Action::Take { epoch } => {
-                            self.loans.prepare(epoch, &self.steps, &self.tell)
-                        }
-                        _ => Preparation::Nothing,
-                    };
-                    let until = self.asked.unwrap_or_else(Instant::now) + HELD_MAX;
-                    let step = Arc::clone(&self.steps).carry_out(step, (preparation, until));
-                    self.under_way.begin(false, step);
-                }
+                step => self.begin(step),
             }
         }
+    }
+
+    fn begin(&mut self, step: Action) {
+        match step {
+            Action::Close => self.are_returns = true,
+            Action::Take { .. } if !self.are_returns => {
+                self.disks.iter().for_each(Member::end_old_clients);
+            }
+            _ => {}
+        }
+        let disks = self.disks.iter_mut().map(|disk| {
+            let preparation = disk.begins(&step);
+            (Arc::clone(disk.steps()), preparation)
+        });
+        let disks = disks.collect();
+        let until = self.asked.unwrap_or_else(Instant::now) + HELD_MAX;
+        self.under_way
+            .begin(false, together::carry_out(disks, step, until));
     }
 }

@@ -1,4 +1,4 @@
-//! What is said about a disk's ownership, as the link has it. A unit of one disk goes by the disk's identity.
+//! What is said about a disk's ownership, as the link has it. A unit goes by the identity of its first disk.
 
 use handoff::{Message, Refusal};
 use link_protocol::{Message as Said, Refusal as Why};
@@ -48,6 +48,7 @@ pub(super) fn worded(message: Message, unit: String) -> Said {
                 Refusal::Busy => Why::Busy,
                 Refusal::Changed => Why::Changed,
                 Refusal::NotOwner => Why::NotOwner,
+                Refusal::OtherDisks => Why::OtherDisks,
             },
         },
     }
@@ -61,6 +62,7 @@ pub(super) fn heard(why: Why) -> Refusal {
         Why::Busy => Refusal::Busy,
         Why::Changed => Refusal::Changed,
         Why::NotOwner => Refusal::NotOwner,
+        Why::OtherDisks => Refusal::OtherDisks,
     }
 }
 
@@ -75,5 +77,8 @@ pub(super) fn refusal(why: Refusal) -> &'static str {
         Refusal::Busy => "the peer refuses: it is about to take the disk itself",
         Refusal::Changed => "the peer refuses: the disk was changed there",
         Refusal::NotOwner => "the peer refuses: it does not have the disk",
+        Refusal::OtherDisks => {
+            "the peer refuses: there the VM has other disks that roam; list the same disks with the same vm on both hosts"
+        }
     }
 }

@@ -8,7 +8,7 @@ use block_io::IoError;
 use borrowing::{Manner, Run};
 use cache::{Borrowed, LoanRequest, OfDirty, Shipment};
 use frontend::Offer;
-use handoff::{IncomingClient, Look};
+use handoff::{Hold, IncomingClient, Look};
 use origin::Opened;
 use units::{Bytes, DiskId, Offset};
 
@@ -21,7 +21,7 @@ pub(crate) enum Roaming {
     Incoming(IncomingClient),
     Look(Reply<Look>),
     Hold {
-        is_return: bool,
+        why: Hold,
         reply: Reply<()>,
     },
     Give {
@@ -198,10 +198,9 @@ impl ShardHandle {
         self.about_roaming(disk, Roaming::Look(reply));
     }
 
-    /// Lets the requests of an attached roaming disk wait, if its guest has stopped; of a return, if it has changed
-    /// nothing. Those that are under way go on.
-    pub fn hold(&self, disk: DiskId, is_return: bool, reply: Reply<()>) {
-        self.about_roaming(disk, Roaming::Hold { is_return, reply });
+    /// Lets the requests of an attached roaming disk wait, if that is still right. Those that are under way go on.
+    pub fn hold(&self, disk: DiskId, why: Hold, reply: Reply<()>) {
+        self.about_roaming(disk, Roaming::Hold { why, reply });
     }
 
     /// Brings everything of a roaming disk to its origin, or keeps here what it lacks, and closes it; its clients stay,

@@ -17,68 +17,133 @@ use origin::OriginSpec;
 use shard::{Holder, Owner};
 use units::errors::chain;
 
-impl Register {
-    /// Lets the record name this host in place of one that is gone for good; with `lose_dirty` also where that has bytes
-    /// which the origin lacks. Returns the new epoch.
-    ///
-    /// # Errors
-    /// If that host may have bytes that the origin lacks, the origin is locked or cannot be reached, or the record names
-    /// this host, or none.
-    pub(in crate::roaming) fn take_over(&self, lose_dirty: bool) -> Result<u64, Problem> {
-        let failed =
-            |error: &dyn std::error::Error| Problem::new(ProblemKind::Origin, chain(error));
-        let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
-        let file = self.file();
-        let owner = file.load().map_err(|error| failed(&error))?;
-        let Some((owner, before)) =
-            owner.and_then(|owner| owner.holder.clone().map(|before| (owner, before)))
-        else {
-            return Err(refused(
-                "no host has the disk: the first that reaches the origin takes it".to_owned(),
-            ));
-        };
-        if before.host == self.here {
-            return Err(refused("the owner's record names this host".to_owned()));
+/// A disk whose origin is locked, and whose record names a host that is gone.
+struct Orphan<'a> {
+    of: &'a Register,
+    locked: OriginLocked,
+    owner: Owner,
+    before: Holder,
+}
+
+/// Lets the records of all disks of a unit name this host in place of one that is gone for good; with `lose_dirty` also
+/// where that has bytes which an origin lacks. Returns the new epoch. Nothing is written before every disk may be taken.
+///
+/// # Errors
+/// If that host may have bytes that an origin lacks, an origin is locked or cannot be reached, or no record names another
+/// host.
+pub(in crate::roaming) fn take_over(
+    registers: &[Register],
+    lose_dirty: bool,
+) -> Result<u64, Problem> {
+    let mut orphans = Vec::new();
+    let mut last = None;
+    let mut epochs = Vec::new();
+    for register in registers {
+        match register.orphan(lose_dirty) {
+            Ok(orphan) => {
+                epochs.push(orphan.before.epoch);
+                orphans.push(orphan);
+            }
+            Err(NoOrphan::IsOurs(epoch, problem)) => {
+                epochs.extend(epoch);
+                last = Some(problem);
+            }
+            Err(NoOrphan::Refused(problem)) => return Err(problem),
         }
-        if owner.record.open && !lose_dirty {
-            return Err(self.may_lose(&owner, &before));
-        }
-        // Whoever still serves the disk has the lock.
-        let mut locked = OriginLocked::take(&self.origin, file).map_err(|error| {
-            failed(&*error)
-                .with_remedy("see that no host has the origin open: a host that does is not gone")
-        })?;
-        if let (Some(keeping), OriginSpec::Nbd(spec)) = (&self.keeping, &self.origin) {
-            keeping
-                .expect_anything(spec)
-                .map_err(|error| failed(&error))?;
-        }
-        let epoch = before.epoch + 1;
+    }
+    if let (true, Some(problem)) = (orphans.is_empty(), last) {
+        return Err(problem);
+    }
+    let epoch = epochs.into_iter().max().unwrap_or(0) + 1;
+    orphans
+        .into_iter()
+        .try_for_each(|orphan| orphan.take(epoch, lose_dirty))?;
+    Ok(epoch)
+}
+
+/// Why a disk is not taken over.
+enum NoOrphan {
+    /// It need not be: its record names this host, in this epoch, or nobody.
+    IsOurs(Option<u64>, Problem),
+    Refused(Problem),
+}
+
+fn failed(error: &dyn std::error::Error) -> Problem {
+    Problem::new(ProblemKind::Origin, chain(error))
+}
+
+fn refused(detail: &str) -> Problem {
+    Problem::new(ProblemKind::Refused, detail)
+}
+
+impl Orphan<'_> {
+    fn take(mut self, epoch: u64, lose_dirty: bool) -> Result<(), Problem> {
         let next = Holder {
-            host: self.here.clone(),
+            host: self.of.here.clone(),
             epoch,
         };
-        let is_next = |found: Option<&Holder>| found == Some(&before);
-        let file = locked.file();
+        let before = &self.before;
+        let is_next = |found: Option<&Holder>| found == Some(before);
+        let file = self.locked.file();
         let taken = if lose_dirty {
             file.hand_to_without_dirty(next, is_next)
         } else {
             file.hand_to(next, is_next)
         };
         match taken {
-            Ok(true) => {
-                if owner.record.open {
-                    let (disk, cache, lost_host) = (self.disk, &owner.cache_name, &before.host);
-                    tracing::warn!(%disk, cache, lost_host, "an operator has given up what the origin lacks: \
-                        the disk goes on as the origin has it");
-                }
-                Ok(epoch)
+            Ok(true) if self.owner.record.open => {
+                let (disk, cache) = (self.of.disk, &self.owner.cache_name);
+                let lost_host = &self.before.host;
+                tracing::warn!(%disk, cache, lost_host, "an operator has given up what the origin lacks: \
+                    the disk goes on as the origin has it");
+                Ok(())
             }
-            Ok(false) => Err(refused(
-                "the owner's record has changed meanwhile".to_owned(),
-            )),
+            Ok(true) => Ok(()),
+            Ok(false) => Err(refused("the owner's record has changed meanwhile")),
             Err(error) => Err(failed(&error)),
         }
+    }
+}
+
+impl Register {
+    /// The disk, locked, if its record names another host and it may be taken.
+    fn orphan(&self, lose_dirty: bool) -> Result<Orphan<'_>, NoOrphan> {
+        let file = self.file();
+        let owner = file
+            .load()
+            .map_err(|error| NoOrphan::Refused(failed(&error)))?;
+        let Some((owner, before)) =
+            owner.and_then(|owner| owner.holder.clone().map(|before| (owner, before)))
+        else {
+            let why = "no host has the disk: the first that reaches the origin takes it";
+            return Err(NoOrphan::IsOurs(None, refused(why)));
+        };
+        if before.host == self.here {
+            let problem = refused("the owner's record names this host");
+            return Err(NoOrphan::IsOurs(Some(before.epoch), problem));
+        }
+        if owner.record.open && !lose_dirty {
+            return Err(NoOrphan::Refused(self.may_lose(&owner, &before)));
+        }
+        // Whoever still serves the disk has the lock.
+        let locked =
+            OriginLocked::take(&self.origin, file).map_err(|error| {
+                let problem = failed(&*error);
+                NoOrphan::Refused(problem.with_remedy(
+                    "see that no host has the origin open: a host that does is not gone",
+                ))
+            })?;
+        if let (Some(keeping), OriginSpec::Nbd(spec)) = (&self.keeping, &self.origin) {
+            keeping
+                .expect_anything(spec)
+                .map_err(|error| NoOrphan::Refused(failed(&error)))?;
+        }
+        Ok(Orphan {
+            of: self,
+            locked,
+            owner,
+            before,
+        })
     }
 
     /// The origin may lack bytes.

@@ -3,18 +3,15 @@
 use super::Roamer;
 use crate::orders::{Obeyed, Order};
 use crate::problems::on_its_way;
-use crate::roaming::draining::Draining;
+use crate::roaming::register;
 use api::problem::ProblemKind;
-use api::roaming::{CacheMove, MovePhase};
 use api::types::Problem;
-use configuration::Text;
 use handoff::{IncomingClient, Message, Role};
 use link_protocol::{Frame, Message as Said};
-use std::sync::Arc;
 use std::time::Instant;
 
 impl Roamer {
-    pub(super) async fn ordered(&mut self, order: Order) {
+    pub(super) async fn ordered(&mut self, at: usize, order: Order) {
         // Who asked may have gone.
         match order {
             Order::TakeOver { lose_dirty, reply } => self.take_over(lose_dirty, reply).await,
@@ -25,9 +22,8 @@ impl Roamer {
                 let _ = reply.send(self.abort().await);
             }
             Order::Set(settings, reply) => {
-                self.steps.plan.set(&settings);
-                // What is copied in another way begins anew.
-                self.loans.stand(None, &self.steps, &self.tell);
+                self.disks[at].steps().plan.set(&settings);
+                self.disks[at].stand_anew();
                 self.stand_or_not();
                 let _ = reply.send(Ok(()));
             }
@@ -36,7 +32,7 @@ impl Roamer {
 
     async fn announce(&mut self, to_here: bool) -> Result<(), Problem> {
         let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
-        let (disk, there) = (&self.steps.entry.config.name, self.steps.peering.there());
+        let (disk, there) = (self.name(), self.there());
         match (self.ownership.role(), to_here) {
             (Role::Owner, false) | (Role::Standby | Role::Claiming, true) => {}
             (Role::Owner, true) => {
@@ -60,7 +56,7 @@ impl Roamer {
     }
 
     async fn abort(&mut self) -> Result<(), Problem> {
-        let disk = &self.steps.entry.config.name;
+        let disk = self.name();
         if let Role::Taking | Role::Giving = self.ownership.role() {
             let detail = format!("it is decided that the disk '{disk}' moves");
             let problem = Problem::new(ProblemKind::Refused, detail);
@@ -74,7 +70,7 @@ impl Roamer {
 
     /// The VM is about to move, as an operator of either host says.
     pub(super) fn announced(&mut self) {
-        let disk = &self.steps.entry.config.name;
+        let disk = self.name();
         tracing::info!(%disk, "a move of the disk is expected");
         self.expected.announce(Instant::now());
         self.see_incoming(IncomingClient::Announced);
@@ -101,53 +97,45 @@ impl Roamer {
         self.stand_or_not();
     }
 
-    /// What is dirty goes to the origin ahead of the disk, while it is expected to go.
+    /// What is dirty goes to the origin ahead of the disks, while they are expected to go.
     pub(super) fn drain_or_not(&mut self) {
-        let is_expected = self.has_client.there || self.expected.is_announced();
-        let drains = is_expected && self.ownership.serves() && self.steps.is_written_back();
-        if drains != self.draining.is_some() {
-            self.draining = drains.then(|| Draining::begin(Arc::clone(&self.steps)));
+        let is_there = self.disks.iter().any(|disk| disk.clients().1);
+        let is_expected = is_there || self.expected.is_announced();
+        let may_go = is_expected && self.ownership.serves();
+        for disk in &mut self.disks {
+            disk.drain_or_not(may_go);
         }
     }
 
-    /// Lets operators see how the cache moves.
-    pub(super) fn note_move(&self) {
-        let plan = &self.steps.plan;
-        let phase = match self.loans.phase() {
-            MovePhase::Idle if self.expected.is_announced() => MovePhase::Expected,
-            phase => phase,
-        };
-        let (shipped_bytes, kept_bytes) = self.steps.shipping.bytes();
-        self.seen.note_move(CacheMove {
-            phase,
-            strategy: plan.strategy(),
-            rate: Text(plan.rate()),
-            came_bytes: plan.came(),
-            lent_bytes: plan.lent(),
-            dirty: self.steps.entry.config.migration.dirty,
-            shipped_bytes,
-            kept_bytes,
-            behind_bytes: self.steps.shipping.behind_bytes(),
-            expected_hit_ratio: plan.hit_ratio().filter(|_| phase != MovePhase::Idle),
-        });
+    /// What the disks are called in what operators are told.
+    fn name(&self) -> String {
+        let names = self.disks.iter();
+        let names = names.map(|disk| disk.steps().entry.config.name.as_str());
+        names.collect::<Vec<_>>().join("', '")
+    }
+
+    fn there(&self) -> &str {
+        self.disks[0].steps().peering.there()
     }
 
     /// An operator says that the owner is gone: this host does in its place what it would have done last.
     async fn take_over(&mut self, lose_dirty: bool, reply: Obeyed) {
         let taken = match self.ownership.role() {
             Role::Standby | Role::Claiming => {
-                let register = self.steps.register.clone();
-                let taking =
-                    tokio::task::spawn_blocking(move || register.take_over(lose_dirty)).await;
-                taking.unwrap_or_else(|error| {
+                let registers = self.disks.iter().map(|disk| disk.steps().register.clone());
+                let registers: Vec<_> = registers.collect();
+                let taking = tokio::task::spawn_blocking(move || {
+                    register::take_over(&registers, lose_dirty)
+                });
+                taking.await.unwrap_or_else(|error| {
                     Err(Problem::new(ProblemKind::Failed, error.to_string()))
                 })
             }
-            _ => Err(on_its_way(&self.steps.entry.config.name)),
+            _ => Err(on_its_way(self.name())),
         };
         match taken {
             Ok(epoch) => {
-                let (disk, from) = (&self.steps.entry.config.name, self.steps.peering.there());
+                let (disk, from) = (self.name(), self.there());
                 tracing::warn!(%disk, from, epoch, "an operator takes the disk from an owner that is gone");
                 self.hear(Message::Grant { epoch }, false).await;
                 // Who asked may have gone.

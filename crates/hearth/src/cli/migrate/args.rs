@@ -10,12 +10,12 @@ use units::Bytes;
 pub enum Migrate {
     /// List the disks that roam
     List,
-    /// Show how one disk roams
+    /// Show how one disk roams, or each disk of a VM
     ///
     /// Which host has it, whether the session with the peer stands, what has to reach the origin before it can be
     /// given away, and the last hand-over.
     Show {
-        /// The disk's name
+        /// A disk, or a VM with all its disks
         name: Name,
         /// Go on until interrupted: on a terminal the picture is painted again, elsewhere each change is a line
         #[arg(long)]
@@ -23,14 +23,14 @@ pub enum Migrate {
     },
     /// Say whether a live migration would be right now; nothing is changed
     ///
-    /// Both hosts look whether the disks roam and are the same, whether one of the hosts has them, whether their caches
+    /// The disks of a VM move together: a disk's name stands for all of them. Both hosts look whether the disks roam and are the same, whether one of the hosts has them, whether their caches
     /// and origins are in order, and whether the link stands. What is in the way is told with a remedy, and is exit
     /// code 4.
     Check(Check),
     /// Prepare both hosts for a live migration that is about to begin
     ///
     /// What is dirty goes to the origin, and the cache is copied ahead, as when the VM connects at the host that it goes
-    /// to. It ends when the disk has come, with `abort`, or after 10 minutes.
+    /// to. The disks of a VM move together: a disk's name stands for all of them. It ends when the disk has come, with `abort`, or after 10 minutes.
     Prepare(Prepare),
     /// End what was prepared, on both hosts
     ///
@@ -42,12 +42,12 @@ pub enum Migrate {
     },
     /// Say how the cache of a disk comes to this host, until the daemon is started anew
     Set(Set),
-    /// Take a disk whose owner is gone for good
+    /// Take the disks of a VM whose owner is gone for good
     ///
-    /// Only where the other host will never again serve the disk with what it has. Refused while a session with it stands,
+    /// All disks of the VM that roam, or none.     /// Only where the other host will never again serve the disk with what it has. Refused while a session with it stands,
     /// while it has the origin locked, and while its flash may have bytes that the origin lacks, unless those are given up.
     Take {
-        /// The disk's name
+        /// The VM, or a disk that is the only one of its VM
         name: Name,
         /// Say that the owner is gone for good
         #[arg(long, required = true)]

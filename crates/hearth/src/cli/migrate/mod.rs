@@ -9,11 +9,12 @@ mod watch;
 
 use super::args::Global;
 use super::run::show;
-use crate::terminal::exit::CliError;
+use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::progress;
 use api::client::{Client, Method};
 use api::roaming::{RoamingDisk, RoamingDisks};
 use args::Migrate;
+use configuration::Name;
 
 /// Does what was asked and returns what to print.
 pub(super) async fn run(
@@ -27,6 +28,14 @@ pub(super) async fn run(
             show(global, &disks, render::list)
         }
         Migrate::Show { name, watch } => {
+            if let Some(disks) = of_vm(client, name).await? {
+                if *watch {
+                    let error = CliError::new(Exit::Usage, format!("'{name}' has several disks"));
+                    let one = &disks.disks[0].name;
+                    return Err(error.with_remedy(format!("hearth migrate show {one} --watch")));
+                }
+                return show(global, &disks, render::disks);
+            }
             let path = format!("/v1/roaming/{name}");
             if *watch {
                 return watch::run(client, global, &path).await;
@@ -49,4 +58,11 @@ pub(super) async fn run(
         Migrate::Abort { name } => prepare::abort(client, global, name).await,
         Migrate::Set(arguments) => prepare::set(client, global, arguments).await,
     }
+}
+
+/// The disks of a VM of this name that roam, if it has several.
+async fn of_vm(client: &Client, name: &Name) -> Result<Option<RoamingDisks>, CliError> {
+    let mut all: RoamingDisks = client.get("/v1/roaming").await?;
+    all.disks.retain(|disk| disk.vm == *name);
+    Ok((all.disks.len() > 1).then_some(all))
 }

@@ -46,7 +46,7 @@ fn dash() -> String {
 pub(super) fn disk(out: &mut String, disk: &RoamingDisk) -> fmt::Result {
     let mut lines = vec![
         ("disk", format!("{} ({})", disk.name, disk.id)),
-        ("vm", disk.vm.to_string()),
+        ("vm", vm(disk)),
         ("here", here(disk).to_owned()),
     ];
     if let Some(problem) = &disk.problem {
@@ -93,6 +93,28 @@ pub(super) fn disk(out: &mut String, disk: &RoamingDisk) -> fmt::Result {
         .collect();
     lines.push(("hand-overs", counts.join(", ")));
     facts(out, &lines)
+}
+
+/// Several disks, each in full.
+pub(super) fn disks(out: &mut String, all: &RoamingDisks) -> fmt::Result {
+    for (at, one) in all.disks.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        disk(out, one)?;
+    }
+    Ok(())
+}
+
+/// Whose disk it is, and what moves with it.
+fn vm(disk: &RoamingDisk) -> String {
+    let others = disk.moves_with.iter().map(configuration::Name::as_str);
+    let others = others.collect::<Vec<_>>().join(", ");
+    if others.is_empty() {
+        disk.vm.to_string()
+    } else {
+        format!("{}, moves with {others}", disk.vm)
+    }
 }
 
 /// What this host is to the disk.
