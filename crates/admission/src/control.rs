@@ -6,7 +6,7 @@ use policy::admission::{Fate, Staged, Verdict, region_of};
 use policy::replacement::Key;
 use std::collections::VecDeque;
 use tenancy::{
-    Arrival, Capacity, Request, Settings, SettingsError, Tenancy, TenantSettings, Wrote,
+    Arrival, Capacity, Request, Settings, SettingsError, Tenancy, TenantSettings, Wanted, Wrote,
 };
 use units::{Bytes, DiskSlot, Duration, Instant, TenantSlot};
 
@@ -188,6 +188,14 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         }
         self.settle();
         Ok(())
+    }
+
+    /// A tenant comes from another host, where it wanted this.
+    pub fn comes(&mut self, tenant: TenantSlot, wanted: Wanted) {
+        if let Some((tenancy, left)) = self.deciding() {
+            tenancy.comes(tenant, wanted, left);
+        }
+        self.settle();
     }
 
     /// Whether the tenancy keeps a tenant's books: nothing of any other enters.

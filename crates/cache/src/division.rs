@@ -15,7 +15,7 @@ use crate::tenants::Tenants;
 use admission::AdmissionControl;
 use block_store::Store;
 use segment_log::Spare;
-use tenancy::{Capacity, Settings, SettingsError, TenantSettings};
+use tenancy::{Capacity, Settings, SettingsError, TenantSettings, Wanted};
 use units::{DiskSlot, Instant, TenantSlot};
 
 /// That of a cache with this flash.
@@ -188,6 +188,15 @@ impl<'a> Division<'a> {
             flash.shares_mut().set_spare(Spare::Lent);
         }
         Ok(())
+    }
+
+    /// A tenant that is attached comes from another host, where it wanted this.
+    pub(crate) fn comes(&mut self, name: &str, wanted: Wanted) {
+        let attached = self.tenants.slot_of(name);
+        if let Some(slot) = attached.filter(|slot| self.admission.has(*slot)) {
+            self.admission.comes(slot, wanted);
+            self.settings_changed();
+        }
     }
 
     /// Changes what holds for a tenant, attached or not.

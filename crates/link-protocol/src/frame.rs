@@ -168,10 +168,9 @@ mod tests {
     use crate::message::{DiskLook, DiskRole, Holder, NotServed, Obstacle, Refusal};
     use proptest::prelude::*;
 
-    fn every_message() -> Vec<Message> {
-        let unit = || "web".to_owned();
+    fn longest_look() -> DiskLook {
         let long = "\u{e9}".repeat(OBSTACLE_TEXT_MAX);
-        let look = DiskLook {
+        DiskLook {
             size: Some(1 << 40),
             is_encrypted: true,
             role: DiskRole::Owner,
@@ -180,7 +179,12 @@ mod tests {
                 epoch: u64::MAX,
             }),
             obstacles: vec![Obstacle::new(&long, &long, &long); OBSTACLES_MAX],
-        };
+        }
+    }
+
+    fn every_message() -> Vec<Message> {
+        let unit = || "web".to_owned();
+        let look = longest_look();
         let most = u32::try_from(DATA_MAX).unwrap();
         vec![
             Message::List {
@@ -227,6 +231,13 @@ mod tests {
                 settled: Some(u64::MAX),
                 cache: u128::MAX,
             },
+            Message::Demand {
+                disk: u128::MAX,
+                accessed: u64::MAX,
+                reused: u64::MAX,
+                reads: u64::MAX,
+                curve: (0..64).map(|at| (u64::MAX - 64 + at, 1_000_000)).collect(),
+            },
             Message::Records {
                 period: u64::MAX,
                 first: 7,
@@ -257,7 +268,7 @@ mod tests {
     proptest! {
         #[test]
         fn frames_come_back_however_the_stream_is_cut(
-            which in proptest::collection::vec((0..16_usize, any::<u64>(), 0..3000_usize), 0..12),
+            which in proptest::collection::vec((0..17_usize, any::<u64>(), 0..3000_usize), 0..12),
             cut in 1..700_usize,
         ) {
             let messages = every_message();

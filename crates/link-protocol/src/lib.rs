@@ -27,10 +27,10 @@ mod runs;
 
 pub use frame::{Frame, Frames, Violation};
 pub use limits::{
-    DATA_MAX, HEADER_BYTES, HOST_NAME_MAX, MESSAGE_MAX, OBSTACLE_TEXT_MAX, OBSTACLES_MAX,
-    UNIT_DISKS_MAX, UNIT_NAME_MAX,
+    CURVE_POINTS_MAX, DATA_MAX, HEADER_BYTES, HOST_NAME_MAX, MESSAGE_MAX, OBSTACLE_TEXT_MAX,
+    OBSTACLES_MAX, UNIT_DISKS_MAX, UNIT_NAME_MAX,
 };
-pub use message::{DiskLook, DiskRole, Holder, Message, NotServed, Obstacle, Refusal};
+pub use message::{DiskLook, DiskRole, HITS_OF, Holder, Message, NotServed, Obstacle, Refusal};
 pub use preface::{
     NoCommonVersion, PREFACE_BYTES, Preface, PrefaceError, VERSION_NEWEST, VERSION_OLDEST,
 };

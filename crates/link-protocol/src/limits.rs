@@ -8,6 +8,8 @@ pub const MESSAGE_MAX: usize = 4096;
 pub const DATA_MAX: usize = 1 << 20;
 /// Disks of a unit at most.
 pub const UNIT_DISKS_MAX: usize = 64;
+/// Points of a VM's miss-ratio curve at most: all of them fit into a message.
+pub const CURVE_POINTS_MAX: usize = 64;
 /// Bytes of a unit's name at most.
 pub const UNIT_NAME_MAX: usize = 128;
 /// Obstacles that a host names of a disk at most.

@@ -1,7 +1,8 @@
 //! The messages.
 
 use crate::limits::{
-    DATA_MAX, HOST_NAME_MAX, OBSTACLE_TEXT_MAX, OBSTACLES_MAX, UNIT_DISKS_MAX, UNIT_NAME_MAX,
+    CURVE_POINTS_MAX, DATA_MAX, HOST_NAME_MAX, OBSTACLE_TEXT_MAX, OBSTACLES_MAX, UNIT_DISKS_MAX,
+    UNIT_NAME_MAX,
 };
 use crate::runs::{BLOCKS_MAX, is_run};
 use serde::{Deserialize, Serialize};
@@ -175,7 +176,24 @@ pub enum Message {
         /// The number that the next record gets.
         end: u64,
     },
+    /// What the VM of the disk wanted of the sender's flash in the last window there, by which the receiver divides its own
+    /// when the disk has come. It is said before `Grant`.
+    Demand {
+        /// Which disk.
+        disk: u128,
+        /// Blocks accessed.
+        accessed: u64,
+        /// Blocks used again.
+        reused: u64,
+        /// Reads in 1,000 seconds.
+        reads: u64,
+        /// Sizes of cache in blocks, rising, and how many reads of a million each would hit: at most [`CURVE_POINTS_MAX`].
+        curve: Vec<(u64, u32)>,
+    },
 }
+
+/// Of so many reads a curve says how many hit.
+pub const HITS_OF: u32 = 1_000_000;
 
 /// Why a claim is refused: `handoff`'s words on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -326,6 +344,11 @@ impl Message {
                     && *length as usize <= DATA_MAX
                     && offset.checked_add(u64::from(*length)).is_some()
             }
+            Self::Demand { curve, .. } => {
+                let rises = curve.windows(2).all(|pair| pair[0].0 < pair[1].0);
+                let are_parts = curve.iter().all(|(_, hits)| *hits <= HITS_OF);
+                curve.len() <= CURVE_POINTS_MAX && rises && are_parts
+            }
             Self::AskBlocks { first, count, .. } => {
                 (1..=BLOCKS_MAX).contains(count) && is_run(*first, *count)
             }
@@ -376,6 +399,7 @@ impl Message {
             | Self::AskWatchOrigin { .. }
             | Self::AskStale { .. }
             | Self::AskRecords { .. }
+            | Self::Demand { .. }
             | Self::Withdraw { .. } => false,
         }
     }

@@ -107,6 +107,10 @@ impl<'a> RoamingWords<'a> {
                 self.hold_destage(disk, number, reply);
                 Vec::new()
             }
+            Roaming::Comes { vm, wanted } => {
+                self.cache.tenant_comes(&vm, wanted, self.now);
+                Vec::new()
+            }
             Roaming::Serve => standbys.release(disk),
             Roaming::Fail => standbys.fail(disk, clients),
             Roaming::EndOld => standbys.end_old(disk, clients),

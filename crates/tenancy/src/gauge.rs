@@ -9,6 +9,7 @@
 //! window slides, so that every look sees the last `T` seconds, whatever the others' windows are.
 
 use crate::settings::{Measure, Settings, Window};
+use policy::allocation::Size;
 use policy::demand::{Chooser, Demand, Exact, Reuses, Sampled, WindowSettingsError, Windows};
 use policy::prediction::Forecast;
 use policy::replacement::Hashed;
@@ -31,6 +32,19 @@ pub struct Wants {
     pub error: Option<f64>,
 }
 
+/// What a tenant wanted where it was until now, by the last window there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// Blocks accessed.
+    pub wss: u64,
+    /// Blocks used again as often as the settings there ask for.
+    pub rwss: u64,
+    /// Reads a second.
+    pub reads_a_second: f64,
+    /// What each size of cache would hit of its reads, by rising size.
+    pub curve: Vec<Size>,
+}
+
 enum Meter {
     Sampled(Sampled),
     Exact(Exact<Hashed<u64>>),
@@ -44,6 +58,8 @@ pub(crate) struct Gauge {
     wss: Forecast,
     rwss: Forecast,
     wants: Wants,
+    /// `WSS` and `RWSS_N` elsewhere, and until when they count if they are more than what is seen here.
+    wanted: Option<((u64, u64), Instant)>,
 }
 
 /// A block of any disk as a number.
@@ -82,6 +98,7 @@ impl Gauge {
                 window,
                 ..Wants::default()
             },
+            wanted: None,
         })
     }
 
@@ -112,6 +129,20 @@ impl Gauge {
         }
     }
 
+    /// The tenant comes from elsewhere, where it wanted this: it is expected to want as much here, until a window of its
+    /// own has passed here.
+    pub(crate) fn comes(&mut self, wanted: &Wanted, now: Instant) {
+        let window = self.wants.window;
+        // The window that runs began before it came.
+        self.wanted = Some(((wanted.wss, wanted.rwss), now + window + window));
+        let at_least = |predicted: &mut Option<f64>, blocks: u64| {
+            let blocks = units::number::real(blocks);
+            *predicted = Some(predicted.map_or(blocks, |predicted| predicted.max(blocks)));
+        };
+        at_least(&mut self.wants.wss_predicted, wanted.wss);
+        at_least(&mut self.wants.rwss_predicted, wanted.rwss);
+    }
+
     /// A window of the host has ended. `hit_ratio` is the live curve's.
     pub(crate) fn look(&mut self, now: Instant, hit_ratio: impl Fn(u64) -> f64) {
         if let Some(chooser) = &mut self.chooser {
@@ -127,12 +158,22 @@ impl Gauge {
             Meter::Sampled(sampled) => Demand::<u64>::rwss(sampled, reuses, window, now),
             Meter::Exact(exact) => exact.rwss(reuses, window, now),
         };
-        let (wss, rwss) = (size(Reuses::NONE), size(self.reuses));
+        let (mut wss, mut rwss) = (size(Reuses::NONE), size(self.reuses));
         self.wants.wss = wss;
         self.wants.rwss = rwss;
+        // Of a tenant that has just come a part of its window is seen.
+        self.wanted = self.wanted.filter(|(_, until)| now < *until);
+        if let Some((wanted, _)) = self.wanted {
+            (wss, rwss) = (wss.max(wanted.0), rwss.max(wanted.1));
+        }
         self.wants.wss_predicted = Some(self.wss.observe(units::number::real(wss)));
         self.wants.rwss_predicted = Some(self.rwss.observe(units::number::real(rwss)));
         self.wants.error = self.rwss.error_mean();
+    }
+
+    /// Whether what it wanted elsewhere still counts.
+    pub(crate) fn has_just_come(&self) -> bool {
+        self.wanted.is_some()
     }
 
     pub(crate) fn wants(&self) -> &Wants {

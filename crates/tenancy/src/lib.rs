@@ -63,7 +63,7 @@ mod tenants;
 
 pub use counts::{Counts, Wrote};
 pub use error::SettingsError;
-pub use gauge::Wants;
+pub use gauge::{Wanted, Wants};
 pub use report::{BudgetLeft, HostReport, LiveCurve, Report};
 pub use request::{Arrival, Request};
 pub use settings::{Capacity, Measure, Settings, Spare, TenantSettings, Window};

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::counts::{Counts, Wrote};
 use crate::division;
 use crate::error::SettingsError;
-use crate::gauge::Wants;
+use crate::gauge::{Wanted, Wants};
 use crate::report::{HostReport, Report};
 use crate::sequence::Sequences;
 use crate::settings::{Capacity, Settings, TenantSettings, Window};
@@ -150,6 +150,18 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         self.tenants.attached(slot).follow(settings, all, left)?;
         self.divide(left);
         Ok(())
+    }
+
+    /// A tenant comes from another host, where it wanted this: the flash is divided at once as if it had been seen to want
+    /// as much here. False if it is not attached.
+    pub fn comes(&mut self, slot: TenantSlot, wanted: Wanted, left: &mut Vec<(K, Fate)>) -> bool {
+        if self.tenants.get(slot).is_none() {
+            return false;
+        }
+        let now = self.clock.now();
+        self.tenants.attached(slot).comes(wanted, now);
+        self.divide(left);
+        true
     }
 
     /// The flash that is divided changes.

@@ -2,7 +2,7 @@
 
 use crate::clock::Ended;
 use crate::counts::{Counts, Wrote};
-use crate::gauge::{Gauge, Wants};
+use crate::gauge::{Gauge, Wanted, Wants};
 use crate::limits::CURVE_HALF_LIFE;
 use crate::report::LiveCurve;
 use crate::request::{Arrival, Request};
@@ -246,11 +246,17 @@ impl<K: Key + Into<u64>> Tenant<K> {
         let Ended { at, length } = ended;
         let reads = self.counts.reads - self.reads_before;
         self.reads_before = self.counts.reads;
-        self.reads_a_second = real(reads) * 1e9 / real(length.as_nanos().max(1));
+        let reads_a_second = real(reads) * 1e9 / real(length.as_nanos().max(1));
         let curve = self.curve.curve(Counted::All);
         self.gauge.look(at, |blocks| curve.hit_ratio(blocks));
-        self.sizes.clear();
-        if wants_sizes {
+        if self.gauge.has_just_come() {
+            // Of one that has just come the curve of where it was is the better one.
+            self.reads_a_second = self.reads_a_second.max(reads_a_second);
+        } else {
+            self.reads_a_second = reads_a_second;
+            self.sizes.clear();
+        }
+        if wants_sizes && self.sizes.is_empty() {
             let curve = self.curve.curve(Counted::Reads);
             self.sizes.extend(curve.points().iter().map(|point| Size {
                 blocks: point.blocks,
@@ -265,6 +271,13 @@ impl<K: Key + Into<u64>> Tenant<K> {
             shared: sharing.shared_blocks,
         };
         self.cached_before = std::mem::replace(&mut self.cached, cached);
+    }
+
+    /// It comes from elsewhere, where it wanted this.
+    pub(crate) fn comes(&mut self, wanted: Wanted, now: Instant) {
+        self.gauge.comes(&wanted, now);
+        self.reads_a_second = self.reads_a_second.max(wanted.reads_a_second);
+        self.sizes = wanted.curve;
     }
 
     /// What it claims of the flash when that is divided, with the segments that it has.

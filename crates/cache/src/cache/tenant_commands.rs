@@ -3,7 +3,7 @@
 use super::Cache;
 use crate::api::ControlError;
 use crate::tenants::Use;
-use tenancy::{Settings, SettingsError, TenantSettings};
+use tenancy::{Settings, SettingsError, TenantSettings, Wanted};
 use units::{DiskSlot, Instant, TenantSlot};
 
 impl Cache {
@@ -39,6 +39,14 @@ impl Cache {
         self.state.division().set_tenant(name, settings)?;
         self.pump();
         Ok(())
+    }
+
+    /// The tenant with this name has come from another host, where it wanted this: its share begins with that. Nothing, if
+    /// it has no disk here.
+    pub fn tenant_comes(&mut self, name: &str, wanted: Wanted, now: Instant) {
+        self.state.ports.set_now(now);
+        self.state.division().comes(name, wanted);
+        self.pump();
     }
 
     /// Lets a VM read a shared disk, under the slot that is returned. It may join several times,

@@ -1,5 +1,6 @@
 //! One disk of a unit: its reads at the other host, what it borrows and lends, and what operators see of it.
 
+use super::demand;
 use super::draining::Draining;
 use super::loans::Loans;
 use super::places::Tell;
@@ -19,6 +20,7 @@ use shard::Watched;
 use std::sync::Arc;
 use std::time::Instant;
 use strategies::Ahead;
+use tenancy::Wanted;
 use units::{Bytes, Offset};
 
 /// Which host has a client of the disk.
@@ -36,6 +38,8 @@ pub(super) struct Member {
     /// What brings dirty bytes to the origin while a guest is at the other host.
     draining: Option<Draining>,
     has_client: HasClient,
+    /// What its VM wanted at the other host, which is about to give it away.
+    wanted: Option<Wanted>,
     tell: Tell,
     seen: Arc<Seen>,
 }
@@ -49,6 +53,7 @@ impl Member {
             loans: Loans::default(),
             draining: None,
             has_client: HasClient::default(),
+            wanted: None,
             tell,
             seen,
         }
@@ -112,6 +117,13 @@ impl Member {
     /// Something has happened to the unit.
     pub(super) fn happened(&mut self, event: &Event) {
         self.loans.happened(event, &self.steps, &self.tell);
+        if *event == Event::Taken(Ok(()))
+            && let Some(wanted) = self.wanted.take()
+        {
+            let entry = &self.steps.entry;
+            let vm = entry.vm().to_string();
+            self.steps.handle.ahead().vm_comes(entry.id, vm, wanted);
+        }
     }
 
     /// A step of a hand-over begins: what is to be done before a disk that comes is opened.
@@ -172,6 +184,7 @@ impl Member {
                 self.ask_for_bytes().await;
             }
             Said::NotServed { .. } => self.reads.refused(number),
+            Said::Demand { .. } => self.wanted = demand::wanted(&frame.message),
             Said::AskWatch { .. } => self.watch(Watched::Guests, number, serves).await,
             Said::AskWatchOrigin { .. } => self.watch(Watched::Origin, number, serves).await,
             Said::AskContents { epoch, .. }

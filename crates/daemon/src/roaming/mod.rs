@@ -8,6 +8,7 @@
 //! ```
 
 mod borrowing;
+mod demand;
 mod draining;
 mod entering;
 mod expected;

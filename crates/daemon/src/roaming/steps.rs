@@ -1,11 +1,11 @@
 //! The steps of a hand-over that take time: each is under way on its own while the task listens on.
 
-use super::Error;
 use super::origin_lock::OriginLocked;
 use super::plan::Plan;
 use super::register::Register;
 use super::shipping::{Kept, Shipping};
 use super::standing::Preparation;
+use super::{Error, demand};
 use crate::control::Control;
 use crate::peering::Peering;
 use crate::registry::{Entry, Phase};
@@ -15,6 +15,7 @@ use block_io::OriginGeometry;
 use cache::{OfDirty, Tenure};
 use configuration::{Dirty, WritePolicy};
 use handoff::{Hold, Record, TakeError};
+use link_protocol::Frame;
 use shard::{Reply, ShardHandle};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +25,9 @@ use units::Bytes;
 
 /// After how long what failed or was refused is tried again.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long a VM waits at most for what it wants to be looked up.
+const DEMAND_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// What a disk's hand-over is carried out with.
 pub(super) struct Steps {
@@ -100,6 +104,24 @@ impl Steps {
             *self.stays.lock().unwrap_or_else(PoisonError::into_inner) = self.failure();
         }
         is_settled
+    }
+
+    /// Tells the other host what the VM wants of this one's flash. What it is not told it finds out.
+    pub(super) async fn tell_demand(self: Arc<Self>) -> bool {
+        let vm = self.entry.vm();
+        let asked = shards::ask(&self.handle, ShardHandle::status);
+        if let Ok(Ok(status)) = tokio::time::timeout(DEMAND_TIME_MAX, asked).await {
+            let mut tenants = status.tenants.iter();
+            let tenant = tenants.find(|tenant| tenant.name == vm.as_str());
+            let mut reports = status.reports.iter();
+            let report =
+                tenant.and_then(|tenant| reports.find(|report| report.tenant == tenant.slot));
+            if let Some(report) = report {
+                let demand = demand::of_report(self.entry.id, report);
+                let _ = self.peering.say(Frame::notice(demand)).await;
+            }
+        }
+        true
     }
 
     /// Why the disk could not go, since this was asked last.

@@ -26,8 +26,12 @@ pub(super) async fn settle(disks: Vec<(Arc<Steps>, Hold)>) -> Event {
             return Event::Settled(false);
         }
     }
-    let settling = disks.into_iter().map(|(steps, _)| steps.settle());
-    Event::Settled(all(settling).await)
+    let steps: Vec<_> = disks.into_iter().map(|(steps, _)| steps).collect();
+    let is_settled = all(steps.iter().map(|steps| Arc::clone(steps).settle())).await;
+    if is_settled {
+        all(steps.into_iter().map(Steps::tell_demand)).await;
+    }
+    Event::Settled(is_settled)
 }
 
 /// Carries a step out that [`Ownership`](handoff::Ownership) asks for. Disks that are taken are prepared first: requests

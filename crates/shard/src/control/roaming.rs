@@ -10,6 +10,7 @@ use cache::{Borrowed, LoanRequest, OfDirty, Shipment};
 use frontend::Offer;
 use handoff::{Hold, IncomingClient, Look};
 use origin::Opened;
+use tenancy::Wanted;
 use units::{Bytes, DiskId, Offset};
 
 /// What is said about a disk that roams.
@@ -53,6 +54,11 @@ pub(crate) enum Roaming {
     /// What the host that has the disk, or had it before, can lend or says.
     Borrow(Borrow),
     Ahead(Ahead),
+    /// Its VM has come from another host.
+    Comes {
+        vm: String,
+        wanted: Wanted,
+    },
 }
 
 /// What is said about a cache that goes ahead of its disk.
@@ -126,12 +132,13 @@ impl Roaming {
             | Self::Serve
             | Self::Fail
             | Self::EndOld
-            | Self::AnswerRead { .. } => {}
+            | Self::AnswerRead { .. }
+            | Self::Comes { .. } => {}
         }
     }
 }
 
-/// Says to a shard what concerns a disk whose data goes ahead of it.
+/// Says to a shard what concerns a disk whose data goes ahead of it, or comes with it.
 pub struct AheadHandle<'a>(&'a ShardHandle);
 
 impl AheadHandle<'_> {
@@ -149,6 +156,12 @@ impl AheadHandle<'_> {
         let reply = None;
         self.0
             .about_roaming(disk, Roaming::HoldDestage { number, reply });
+    }
+
+    /// The VM of an attached roaming disk has come from another host, where it wanted this: its share of the flash begins
+    /// with that.
+    pub fn vm_comes(&self, disk: DiskId, vm: String, wanted: Wanted) {
+        self.0.about_roaming(disk, Roaming::Comes { vm, wanted });
     }
 
     /// The other host has changed these blocks of a disk that is attached so: copies of them are discarded, also
