@@ -81,6 +81,7 @@ pub use error::{ServeError, ServeErrorKind};
 pub use flash_size::{page, superblock};
 pub use keys::{key_store, remembered_faults};
 pub use observer::Observer;
+pub use roaming::given_in;
 pub use serve::serve;
 pub use settings::{origin as origin_spec, runtime_dir};
 pub use state::{NoDaemon, StateDir, StateError, remembered_disks};

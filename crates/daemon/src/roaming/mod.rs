@@ -54,6 +54,8 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use units::DiskId;
 
+pub use register::given_in;
+
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What happens to a disk that roams.

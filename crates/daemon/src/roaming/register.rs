@@ -19,9 +19,12 @@ use handoff::{Decision, Found, Holder, Record};
 use origin::{Keeping, OriginSpec};
 use shard::{Folders, OwnerFile};
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use units::errors::chain;
 use units::{Bytes, DiskId};
+
+/// How the name of a decision's file begins; behind it is the identity of the unit's first disk.
+const DECISION: &str = "given-";
 
 /// The register of one disk. All of it may block.
 #[derive(Clone)]
@@ -47,7 +50,7 @@ impl Register {
             origin: settings::origin(&entry.config.origin),
             folders: dir.folders(),
             cache: entry.cache.to_string(),
-            decision: dir.path().join(format!("given-{leader}")),
+            decision: dir.path().join(format!("{DECISION}{leader}")),
             keeping: dir.keeping(),
             dirty_max: match entry.config.write_back.dirty_max.0 {
                 Auto::Fixed(bytes) => Some(bytes),
@@ -107,17 +110,7 @@ impl Register {
 
     /// The last decision, and who had what the origin lacked then, if anybody.
     fn decision(&self) -> Result<Option<(Decision, Option<Kept>)>, String> {
-        let path = self.decision.display();
-        match std::fs::read_to_string(&self.decision) {
-            Ok(text) => {
-                let decided = decided(&text, self.disk);
-                decided
-                    .map(Some)
-                    .ok_or_else(|| format!("{path} does not hold a decision"))
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(format!("{path}: {error}")),
-        }
+        read_decision(&self.decision, self.disk)
     }
 
     /// Lets the record name the peer with this epoch, under the origin's lock, which is held by what comes back.
@@ -170,6 +163,53 @@ pub(super) fn decide(
     let kept: Vec<_> = disks.iter().map(|(of, kept)| (of.disk, *kept)).collect();
     let text = words(decision, &leader.there, &kept);
     durable_file::replace(&leader.decision, Readers::Owner, text.as_bytes())
+}
+
+/// In which epoch of a disk that roams the host with this state directory decided to give it away, alone or with the other
+/// disks of its VM, if it ever did. That holds as long as the owner's record has this epoch.
+///
+/// # Errors
+/// If what it noted cannot be read.
+pub fn given_in(state_dir: &Path, disk: DiskId) -> Result<Option<u64>, String> {
+    let unreadable = |error| format!("{}: {error}", state_dir.display());
+    let files = match std::fs::read_dir(state_dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        files => files.map_err(unreadable)?,
+    };
+    let mut last = None;
+    for file in files {
+        let file = file.map_err(unreadable)?;
+        let name = file.file_name();
+        let leader = name.to_str().and_then(|name| name.strip_prefix(DECISION));
+        let Some(leader) = leader.and_then(|leader| leader.parse::<DiskId>().ok()) else {
+            continue;
+        };
+        let text = std::fs::read_to_string(file.path()).map_err(unreadable)?;
+        if leader == disk || text.lines().skip(1).any(|line| of(line) == Some(disk)) {
+            let found = read_decision(&file.path(), disk)?;
+            last = last.max(found.map(|(decision, _)| decision.epoch));
+        }
+    }
+    Ok(last)
+}
+
+fn read_decision(file: &Path, disk: DiskId) -> Result<Option<(Decision, Option<Kept>)>, String> {
+    let path = file.display();
+    match std::fs::read_to_string(file) {
+        Ok(text) => {
+            let decided = decided(&text, disk);
+            decided
+                .map(Some)
+                .ok_or_else(|| format!("{path} does not hold a decision"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{path}: {error}")),
+    }
+}
+
+/// The disk that a line of a decision is of.
+fn of(line: &str) -> Option<DiskId> {
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// A decision as its file has it: the epoch and the host that the disks go to; and a line for each disk, with the cache

@@ -1,7 +1,7 @@
 //! What `hearth recover` says.
 
 use super::places::Place;
-use crate::offline::recover::{Standing, Verified, sizes};
+use crate::offline::recover::{Verified, sizes};
 use crate::terminal::quantity;
 use crate::terminal::{Side, Table};
 use cache::LogReport;
@@ -47,6 +47,8 @@ pub(super) struct ListedOwner {
     cache: String,
     cache_name: String,
     host: String,
+    /// The host that has the disk, if it roams.
+    holder: Option<String>,
 }
 
 impl ListedLog {
@@ -54,7 +56,6 @@ impl ListedLog {
     pub(super) fn new(log: &LogReport, uuid: u128, place: Option<&Place>) -> Self {
         let (dirty, erased) = sizes(log);
         let owner = place.and_then(|place| place.found.as_ref());
-        let record = owner.map(|owner| owner.record);
         Self {
             disk: log.name.clone(),
             id: log.id.to_string(),
@@ -64,7 +65,7 @@ impl ListedLog {
             erased_bytes: erased.get(),
             intervals: log.records.last().map_or(0, |last| last.interval + 1),
             encrypted: log.key.is_some(),
-            standing: place.map(|_| Standing::of(log, uuid, record).word()),
+            standing: place.map(|place| place.standing(log, uuid).word()),
             locked: log.locked.map(|reason| reason.to_string()),
             owner: owner.map(|owner| ListedOwner {
                 path: owner.path.display().to_string(),
@@ -73,6 +74,7 @@ impl ListedLog {
                 cache: format!("{:032x}", owner.record.cache),
                 cache_name: owner.cache_name.clone(),
                 host: owner.host.clone(),
+                holder: owner.holder.as_ref().map(|holder| holder.host.clone()),
             }),
             verified: None,
         }
@@ -111,6 +113,14 @@ pub(super) fn listed(out: &mut String, listed: &Listed) -> fmt::Result {
         write!(out, "{table}")?;
     }
     for log in &listed.disks {
+        let holder = log.owner.as_ref().and_then(|owner| owner.holder.as_ref());
+        if let (Some("kept"), Some(host)) = (log.standing, holder) {
+            writeln!(
+                out,
+                "{} is kept for another host: '{host}' has the disk",
+                log.disk
+            )?;
+        }
         if let Some(reason) = &log.locked {
             writeln!(out, "{} is locked: {reason}", log.disk)?;
         }

@@ -14,7 +14,8 @@ pub enum Recover {
     /// For each: how much, in which period it was written, and where it stands against the owner's
     /// record: `waiting` (the next start brings it to the origin), `locked` (something is wrong with
     /// it), `void` (the origin has it, or it was given up), `elsewhere` (another cache may have newer
-    /// bytes), `unrecorded` (no record says that the origin lacks it).
+    /// bytes), `unrecorded` (no record says that the origin lacks it), `kept` (the disk roams and another
+    /// host has it: this was kept for a move, or left by one), `leaving` (this host gives the disk away).
     List {
         /// The flash: a file or block device that no daemon uses
         #[arg(value_hint = ValueHint::FilePath)]

@@ -164,8 +164,8 @@ pub(super) fn at_stake(
             Some(known) => known.place(&log.name, log.id)?,
             None => None,
         };
-        let record = place.and_then(|place| Some(place.found?.record));
-        if Standing::of(log, looked.report.uuid, record) == Standing::Void {
+        let standing = place.map(|place| place.standing(log, looked.report.uuid));
+        if standing == Some(Standing::Void) {
             continue;
         }
         let (blocks, erased) = sizes(log);
@@ -276,8 +276,8 @@ fn destage(
     let log = log_of(&looked, disk, flash)?;
     let cipher = keys::cipher_of(&known, key, log, disk)?;
     let mut place = place_of(&known, disk, log)?;
-    let record = place.found.as_ref().map(|owner| owner.record);
-    let standing = Standing::of(log, looked.report.uuid, record);
+    place.is_not_anothers(disk, Some(looked.report.uuid))?;
+    let standing = place.standing(log, looked.report.uuid);
     let is_ours = matches!(standing, Standing::Waiting | Standing::Locked);
     if !is_ours && !force {
         let message = format!(
@@ -425,6 +425,7 @@ fn give_up(
         .with_remedy("name the configuration with --config, or the disk by its identity"));
     };
     let mut place = known.place(disk, id)?.ok_or_else(|| no_origin(disk))?;
+    place.is_not_anothers(disk, looked.as_ref().map(|looked| looked.report.uuid))?;
     // A daemon of another host that serves the disk holds the lock of a file. An origin that cannot be
     // reached is served by nobody.
     let lock = match origin::open(&place.origin, false) {

@@ -2,8 +2,9 @@
 
 use super::args::Places;
 use super::explain;
-use crate::offline::recover::LeftMemory;
+use crate::offline::recover::{LeftMemory, Standing};
 use crate::terminal::exit::{CliError, Exit};
+use ::cache::LogReport;
 use at_rest::{KeySource, KeyStore};
 use configuration::{CONFIG_DEFAULT, Config, DiskConfig, OriginConfig, disk_id};
 use daemon::{NoDaemon, StateError};
@@ -37,6 +38,10 @@ pub(super) struct Place {
     pub(super) found: Option<Owner>,
     /// Which file the origin is, if it was opened.
     identity: Option<Identity>,
+    /// What this host is called on the link, if the configuration says so.
+    here: Option<String>,
+    /// Whether this host has decided to give the disk away, and the record does not name the other one yet.
+    is_leaving: bool,
 }
 
 impl Place {
@@ -64,11 +69,68 @@ impl Place {
         self.owner.clone().of_file(self.identity)
     }
 
+    /// The host that has the disk, if it roams and that is not this one.
+    fn elsewhere(&self) -> Option<&str> {
+        let holder = self.found.as_ref()?.holder.as_ref()?;
+        let is_here = self.here.as_ref() == Some(&holder.host);
+        (!is_here).then_some(&*holder.host)
+    }
+
+    /// Where the log of the cache `uuid` stands.
+    pub(super) fn standing(&self, log: &LogReport, uuid: u128) -> Standing {
+        let record = self.found.as_ref().map(|owner| owner.record);
+        match Standing::of(log, uuid, record) {
+            Standing::Elsewhere if self.elsewhere().is_some() => Standing::Kept,
+            Standing::Waiting | Standing::Locked if self.is_leaving => Standing::Leaving,
+            standing => standing,
+        }
+    }
+
+    /// Refuses what would bring the origin, or give up, bytes of a disk that another host has, or is about to get. What
+    /// the cache `uuid` has is this host's own as long as the record names that.
+    pub(super) fn is_not_anothers(&self, disk: &str, uuid: Option<u128>) -> Result<(), CliError> {
+        let refused = |message: String| CliError::new(Exit::Refused, message);
+        if self.is_leaving {
+            let message = format!(
+                "this host has decided to give '{disk}' to another one, which may have all that its origin lacks"
+            );
+            return Err(refused(message).with_remedy(
+                "start the daemon: it gives the disk away; then use hearth recover at the host that has it",
+            ));
+        }
+        let record = self.found.as_ref().map(|owner| owner.record);
+        let is_named = record.is_some_and(|record| record.open && Some(record.cache) == uuid);
+        let Some(host) = self.elsewhere().filter(|_| !is_named) else {
+            return Ok(());
+        };
+        if self.here.is_none() {
+            let message = format!(
+                "'{disk}' roams: '{host}' has it, and it is not known whether that is this host"
+            );
+            return Err(
+                refused(message).with_remedy("name the daemon's configuration with --config")
+            );
+        }
+        let message = format!(
+            "what is here of '{disk}' is kept for another host: '{host}' has the disk, and what it goes on with counts"
+        );
+        Err(refused(message).with_remedy(format!(
+            "start the daemon: it serves the disk if that comes here, and drops what does not count; hearth recover \
+             export saves what is here; if '{host}' is gone for good: hearth migrate take {disk} --yes-its-owner-is-dead \
+             --lose-dirty"
+        )))
+    }
+
     /// Takes the disk from every host that shares the folder of records, if there is one.
     pub(super) fn lock(&mut self) -> Result<(), CliError> {
         let refused = |error: OwnerError| CliError::of(Exit::Refused, &error);
         self.owner.lock(false).map_err(refused)?;
         if self.owner.load().map_err(refused)? == self.found {
+            // Who has a disk that roams stays in its record.
+            let holder = self.found.as_ref().and_then(|owner| owner.holder.clone());
+            if let Some(holder) = holder {
+                self.owner.hand_to(holder, |_| false).map_err(refused)?;
+            }
             return Ok(());
         }
         let message = "the owner's record has changed meanwhile";
@@ -204,11 +266,18 @@ impl Known {
         let found = owner
             .load()
             .map_err(|error| CliError::of(Exit::Refused, &error))?;
+        let given = daemon::given_in(&self.state_dir, id);
+        let given = given.map_err(|error| CliError::new(Exit::Failed, error))?;
+        let holder = found.as_ref().and_then(|owner| owner.holder.as_ref());
+        let is_leaving = holder.is_some_and(|holder| given == Some(holder.epoch));
+        let here = self.config.as_ref();
         Ok(Some(Place {
             origin,
             owner,
             found,
             identity: None,
+            here: here.and_then(|config| config.link.name.clone()),
+            is_leaving,
         }))
     }
 }

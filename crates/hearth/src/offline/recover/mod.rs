@@ -155,6 +155,10 @@ pub enum Standing {
     Elsewhere,
     /// Nothing says that the origin lacks it: the record is missing, or older.
     Unrecorded,
+    /// The disk roams, and another host has it: what counts is there, or at the origin.
+    Kept,
+    /// It waits, and this host has decided to give the disk away with it: another host may have all of it.
+    Leaving,
 }
 
 impl Standing {
@@ -166,6 +170,8 @@ impl Standing {
             Self::Void => "void",
             Self::Elsewhere => "elsewhere",
             Self::Unrecorded => "unrecorded",
+            Self::Kept => "kept",
+            Self::Leaving => "leaving",
         }
     }
 
