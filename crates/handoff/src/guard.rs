@@ -35,5 +35,14 @@ guards::guards! {
         GrantAgain,
         /// A grant that the receiver has followed with one of its own is answered with that.
         LaterGrantCounts,
+        /// What another host was shipped counts only in the copy that is under way: one that begins anew begins with an empty
+        /// log.
+        ShippedToThisCopy,
+        /// ... and only if it was looked up when nothing moved any more.
+        ShippedSinceHeld,
+        /// It has everything when it asks from the end of the owner's log.
+        ShippedToTheEnd,
+        /// ... and when it knows how far the origin has it: a crash must not bring back what is older.
+        SettledIsShipped,
     }
 }

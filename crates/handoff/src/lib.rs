@@ -23,6 +23,7 @@
 //! since a unit comes back the way it went. [`Evidence`] collects what says that the owner's guest has stopped. A
 //! [`Gate`] says of each request of the guests whether it is carried out, waits or fails. `tests/model.rs` walks through every order of events of two
 //! hosts, with crashes, lost links and writes whose outcome is not known. Why it is as it is: decision 0027.
+//! What the origin lacks may go along with the disks: [`Shipping`] and [`Keeping`] say when the other host has all of it.
 
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,7 @@ mod gate;
 mod guard;
 mod message;
 mod ownership;
+mod shipping;
 
 pub use event::{Action, Client, Decision, Event, Found, Holder, Record, TakeError};
 pub use evidence::{
@@ -42,3 +44,4 @@ pub use gate::{Gate, Hold, IncomingClient, Look, Notice, Passage, Wants};
 pub use guard::{Guard, remove};
 pub use message::{Message, Refusal};
 pub use ownership::{Ownership, Role};
+pub use shipping::{Came, Keeping, Kept, Question, Shipping, Stretch};

@@ -551,6 +551,11 @@ fn without_a_rule_something_goes_wrong() {
         Guard::HeldRequestsWait,
         Guard::OldClientsWait,
         Guard::OldClientsEnd,
+        // To the model a unit is settled or not: the worlds of two hosts ship.
+        Guard::ShippedToThisCopy,
+        Guard::ShippedSinceHeld,
+        Guard::ShippedToTheEnd,
+        Guard::SettledIsShipped,
     ];
     for guard in Guard::ALL.iter().filter(|guard| !elsewhere.contains(guard)) {
         remove(Some(*guard));

@@ -4,15 +4,16 @@
 //!   ask ─► records ─► the disk's dirty log here ─► durable ─► ask from behind them
 //! ```
 //!
-//! Invariant: a question says that everything before it is durable here. What went wrong begins anew, with the owner's
+//! What a question says, and which answer follows, [`handoff::Keeping`] decides. What went wrong begins anew, with the owner's
 //! oldest record.
 
 use super::lending::from_wire;
 use super::standing::{Ended, ask};
 use super::steps::Steps;
-use super::{Tell, shipping::Question};
+use super::{Tell, shipping::stretch};
 use crate::shards;
 use cache::Shipment;
+use handoff::{Came, Question};
 use link_protocol::{Message, decode_records};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,22 +65,23 @@ impl Keeping {
 
     async fn keep_all(&self) -> Result<std::convert::Infallible, String> {
         let mut claims = self.steps.claims.subscribe();
-        let mut question = Question {
-            from: 0,
-            settled: None,
-            cache: self.cache,
-        };
+        let mut keeping = handoff::Keeping::new(self.cache);
         let mut is_told = false;
         loop {
             let began = Instant::now();
-            let shipment = self.ask(question).await?;
-            let (end, base) = (shipment.end, shipment.base);
-            let next = shipment.first + shipment.records.len() as u64;
-            let is_news = !shipment.records.is_empty() || question.settled != Some(base);
-            if is_news {
-                self.keep(shipment).await?;
+            let shipment = self.ask(keeping.question()).await?;
+            let came = stretch(&shipment);
+            let what = keeping.came(came);
+            if what == Came::OutOfPlace {
+                return Err("the records do not follow".to_owned());
             }
-            (question.from, question.settled) = (next, Some(base));
+            let behind = came.end - came.next();
+            self.steps.shipping.came(came.count, behind);
+            if what == Came::News {
+                self.keep(shipment).await?;
+                keeping.is_durable();
+            }
+            let (next, end) = (came.next(), came.end);
             let is_claimed = *claims.borrow_and_update();
             if next < end {
                 if !is_claimed {
@@ -127,15 +129,7 @@ impl Keeping {
         };
         let records = decode_records(&frame.data).ok_or("the other host has sent no records")?;
         let records: Vec<_> = records.into_iter().map(from_wire).collect();
-        let count = records.len() as u64;
-        if first != from && first != base {
-            return Err("the records do not follow".to_owned());
-        }
-        if first.checked_add(count).is_none_or(|next| next > end) {
-            return Err("there are more records than there should be".to_owned());
-        }
-        self.steps.shipping.came(count, end - first - count);
-        let bytes = Bytes::new(count * units::BLOCK_BYTES);
+        let bytes = Bytes::new(records.len() as u64 * units::BLOCK_BYTES);
         self.steps.plan.asks_lender(bytes);
         Ok(Shipment {
             period,

@@ -3,7 +3,7 @@
 //! What is sent is counted at the rate of the link. Blocks are sent as they are asked for, since a read may wait for them; the
 //! contents of a segment wait, for which nobody does who reads: without them the other host copies no further.
 
-use super::shipping::{Question, Shipping};
+use super::shipping::Shipping;
 use super::steps::Steps;
 use crate::pace::Pace;
 use crate::peering::Peering;
@@ -11,6 +11,7 @@ use crate::shards::ask;
 use block_io::PAGE_BYTES;
 use cache::{Borrowed, LoanRequest, Shipped, ShippedWhat};
 use flash_format::{Erasure, ErasureKind, SegmentIndex};
+use handoff::Question;
 use link_protocol::{
     DATA_MAX, Erased, Frame, Message, NotServed, Record, RecordWhat, encode_records, encode_runs,
 };

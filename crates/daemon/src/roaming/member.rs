@@ -266,6 +266,7 @@ impl Member {
     /// Its clients are served from here from now on.
     pub(super) fn serve(&mut self) {
         self.reads.clear();
+        self.steps.release_destage();
         self.steps.handle.serve_roaming(self.steps.entry.id);
     }
 

@@ -6,7 +6,6 @@ pub(super) use taking_over::take_over;
 
 use super::origin_lock::OriginLocked;
 use super::same_origin;
-use super::shipping::Kept;
 use crate::control::Control;
 use crate::peering::Peering;
 use crate::registry::Entry;
@@ -15,7 +14,7 @@ use block_io::OriginGeometry;
 use cache::OwnerRecord;
 use configuration::Auto;
 use durable_file::Readers;
-use handoff::{Decision, Found, Holder, Record};
+use handoff::{Decision, Found, Holder, Kept, Record};
 use origin::{Keeping, OriginSpec};
 use shard::{Folders, OwnerFile};
 use std::io::ErrorKind;

@@ -3,7 +3,7 @@
 use super::origin_lock::OriginLocked;
 use super::plan::Plan;
 use super::register::Register;
-use super::shipping::{Kept, Shipping};
+use super::shipping::Shipping;
 use super::standing::Preparation;
 use super::{Error, demand};
 use crate::control::Control;
@@ -14,7 +14,7 @@ use api::types::Problem;
 use block_io::OriginGeometry;
 use cache::{OfDirty, Tenure};
 use configuration::{Dirty, WritePolicy};
-use handoff::{Hold, Record, TakeError};
+use handoff::{Hold, Kept, Record, TakeError};
 use link_protocol::Frame;
 use shard::{Reply, ShardHandle};
 use std::sync::atomic::{AtomicU64, Ordering};
