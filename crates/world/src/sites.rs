@@ -111,7 +111,7 @@ struct Sites {
 impl Sites {
     fn new(options: Options, keep_lines: bool) -> Self {
         let mut dice = Prng::new(options.seed);
-        let (plan, settings) = Plan::draw(&mut dice);
+        let (plan, settings) = Plan::draw(options.seed, &mut dice);
         let trace = Trace::new(keep_lines, options.trace);
         let mut run = Run::with_settings(settings, dice, trace);
         run.event(&[29], || format!("{plan:?}"));

@@ -7,7 +7,7 @@ use world::{Marks, Options, sites};
 const SEEDS: u64 = 2_000;
 
 /// What the seeds above must reach.
-const RARE: [&str; 30] = [
+const RARE: [&str; 37] = [
     "asked the lender",
     "attach refused",
     "boot",
@@ -19,6 +19,7 @@ const RARE: [&str; 30] = [
     "error reached the guest",
     "given away",
     "hand-over ended by a request",
+    "kept records",
     "late change landed",
     "leftovers dropped",
     "lender was late",
@@ -28,13 +29,19 @@ const RARE: [&str; 30] = [
     "move given up",
     "moved",
     "nobody waits for a claim",
+    "not held",
     "not settled",
+    "not shipped in time",
     "patience ended",
     "power cut",
     "pulled everything",
     "read by the owner",
+    "records refused",
+    "records were late",
     "second start",
+    "shipped",
     "source goes on",
+    "standby dropped leftovers",
     "tail lost",
     "waited for what was given up",
     "went on at the source",

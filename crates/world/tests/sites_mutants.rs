@@ -93,4 +93,8 @@ missed! {
     borrow_nothing_that_was_changed_here: Borrowing borrowing::Guard, ChangedIsNotBorrowed from 0 &["I1"],
     pass_what_the_lender_is_late_with_to_the_origin: Borrowing borrowing::Guard, LateGoesToOrigin from 0 &["I8"],
     borrow_in_the_epoch_that_was_granted: Site sites::Guard, LoansHaveEpochs from 0 &["I1"],
+    ship_to_the_end: HandOver handoff::Guard, ShippedToTheEnd from 0 &["I1"],
+    hold_what_was_shipped_until_the_disk_is_closed: Site sites::Guard, HeldUntilClosed from 1500 &["I8"],
+    decide_who_has_what_the_origin_lacks: Site sites::Guard, DecisionNamesKept from 0 &["I8"],
+    void_leftovers_first: Core core_guards::Guard, LeftoversFirst from 0 &["I5"],
 }

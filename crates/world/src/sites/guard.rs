@@ -15,5 +15,9 @@ guards::guards! {
         CloseBeforeGrant,
         /// A disk borrows only in the epoch that it was granted, and what is asked in another one is not lent.
         LoansHaveEpochs,
+        /// What another host has been shipped goes to the origin no more before the disk is closed here.
+        HeldUntilClosed,
+        /// The decision to give a disk away says who has what the origin lacks.
+        DecisionNamesKept,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::run::Run;
 use borrowing::Run as Blocks;
+use cache::Shipment;
 use handoff::Message;
 use std::collections::VecDeque;
 use units::{Bytes, Duration, Instant, Offset};
@@ -29,6 +30,10 @@ pub(super) enum Frame {
     },
     /// The answer to the question of this number.
     Lent(u64, Lent),
+    /// The standby begins to copy the disk.
+    Watch { number: u64 },
+    /// The answer: in which epoch it is served there, if it is.
+    Watched { number: u64, epoch: Option<u64> },
 }
 
 /// What a borrower asks.
@@ -39,6 +44,8 @@ pub(super) enum Question {
         at: u32,
     },
     Blocks(Blocks),
+    /// What the origin lacks, of a disk that has not come yet.
+    Records(handoff::Question),
 }
 
 /// What a lender answers.
@@ -47,6 +54,7 @@ pub(super) enum Lent {
     Segments(usize),
     Contents(Vec<Blocks>),
     Blocks(Vec<u8>),
+    Records(Shipment<Vec<u8>>),
     Nothing,
 }
 

@@ -5,6 +5,9 @@ use crate::settings::{BackSettings, DiskSettings, Rates, Settings, Special, pick
 use cache::WritePolicy;
 use units::{Duration, Prng};
 
+/// Of so many seeds in a row the later half ships, if it has write-back.
+const SHIPS_EVERY: u64 = 4;
+
 /// What a seed says of a world with two hosts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
@@ -24,11 +27,13 @@ pub(super) struct Plan {
     /// The origin fails now and then.
     pub(super) origin_fails: bool,
     pub(super) loan_faults: LoanFaults,
+    /// What the origin lacks goes along with the disk.
+    pub(super) ships: bool,
 }
 
 impl Plan {
     /// What the dice say.
-    pub(super) fn draw(dice: &mut Prng) -> (Self, Settings) {
+    pub(super) fn draw(seed: u64, dice: &mut Prng) -> (Self, Settings) {
         let mut settings = Settings::draw(dice);
         let sectors = 8 * (2 + dice.below(30));
         settings.disks = vec![DiskSettings {
@@ -57,16 +62,16 @@ impl Plan {
             origin_goes: 0,
             ..BackSettings::draw(dice)
         });
+        let policies = [
+            WritePolicy::Back,
+            WritePolicy::Back,
+            WritePolicy::Through,
+            WritePolicy::Around,
+        ];
+        let policy = *pick(dice, &policies);
         let plan = Self {
-            policy: *pick(
-                dice,
-                &[
-                    WritePolicy::Back,
-                    WritePolicy::Back,
-                    WritePolicy::Through,
-                    WritePolicy::Around,
-                ],
-            ),
+            policy,
+            ships: policy == WritePolicy::Back && seed % SHIPS_EVERY >= SHIPS_EVERY / 2,
             moves: 1 + dice.below(6),
             deaths,
             cuts,

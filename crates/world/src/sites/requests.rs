@@ -145,6 +145,7 @@ impl Sites {
         // Under the other policies the origin has it, and is to blame for what a failed flush of it takes.
         let is_by_owner = !self.hosts[one.place.site].has_origin();
         let must_last = is_by_owner && self.plan.policy == WritePolicy::Back;
+        let is_overtaken = matches!(self.guest.phase, Phase::Returned { is_overtaken: true });
         let history = self.shared.disk_mut().history_mut();
         let Outstanding {
             offset,
@@ -165,6 +166,8 @@ impl Sites {
             (Kind::Write { .. }, Err(_)) => {
                 history.write_answered(offset, length, issued, false, false, now);
             }
+            // The host that it was overtaken at has the disk no more: of the other guest's writes its flush says nothing.
+            (Kind::Flush, Ok(_)) if is_overtaken => {}
             (Kind::Flush, Ok(_)) => history.flushed(issued, now),
             (Kind::Read | Kind::Flush, Err(_)) => {}
         }

@@ -9,7 +9,8 @@ use crate::run::Run;
 use crate::storage::Handle;
 use crate::violation::Violation;
 use block_io::{OriginDone, OriginVerb, Token};
-use cache::OwnerRecord;
+use cache::{OwnerRecord, WriteBack};
+use handoff::Kept;
 use units::{Instant, Offset};
 
 /// Which host has the disk, and since which period.
@@ -28,8 +29,14 @@ pub(super) struct Opened {
 /// A write of the register that outlives the process that asked for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Straggler {
-    Owner { record: OwnerRecord },
-    Holder { from: usize, epoch: u64 },
+    Owner {
+        record: OwnerRecord,
+    },
+    Holder {
+        from: usize,
+        epoch: u64,
+        kept: Option<Kept>,
+    },
 }
 
 /// See the module's header.
@@ -86,14 +93,14 @@ impl Shared {
         is_ours
     }
 
-    /// `from` names the other host in the register. True if that is named, or the register has gone on.
+    /// `from` names the other host in the register, and who has what the origin lacks. True if that is named, or the register has gone on.
     ///
     /// # Errors
     /// I5 if a change that was given up may land yet, or the register falls.
     pub(super) fn hand_over(
         &mut self,
         from: usize,
-        epoch: u64,
+        (epoch, kept): (u64, Option<Kept>),
         run: &mut Run,
     ) -> Result<bool, Violation> {
         let next = Holder {
@@ -112,8 +119,28 @@ impl Shared {
             return Err(Violation::new("I5", what));
         }
         run.event(&[50, epoch], || format!("register {next:?}"));
+        self.disk.judge_origin_alone()?;
+        if let (Some(kept), true) = (kept, next != self.holder) {
+            self.names(kept, run.current_moment())?;
+        }
         self.holder = next;
         Ok(true)
+    }
+
+    /// The owner's record names the cache that has what the origin lacks.
+    fn names(&mut self, Kept { cache, period }: Kept, now: u64) -> Result<(), Violation> {
+        let record = OwnerRecord {
+            epoch: period,
+            cache,
+            open: true,
+        };
+        let there = self.disk.owner().filter(|there| there.epoch >= period);
+        if let Some(there) = there.filter(|there| *there != record) {
+            let what = format!("the owner's record goes from {there:?} to {record:?}");
+            return Err(Violation::new("I5", what));
+        }
+        self.disk.recorded(record, false, now);
+        Ok(())
     }
 
     /// An owner's record has come to be written.
@@ -158,15 +185,22 @@ impl Shared {
                 let now = run.current_moment();
                 self.record(record, now)?;
             }
-            Straggler::Holder { from, epoch } => {
+            Straggler::Holder { from, epoch, kept } => {
                 let lock = self.lock;
                 self.lock = None;
-                let handed = self.hand_over(from, epoch, run);
+                let handed = self.hand_over(from, (epoch, kept), run);
                 self.lock = lock;
                 handed?;
             }
         }
         Ok(())
+    }
+
+    /// A host that has it takes the disk, under write-back or not.
+    pub(super) fn is_taken(&mut self, is_back: bool, now: u64) {
+        let was_open = self.disk.is_open();
+        let write_back = self.disk.write_back_mut();
+        write_back.attached(WriteBack::default(), was_open, is_back, now);
     }
 
     // The origin.

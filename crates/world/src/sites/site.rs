@@ -13,10 +13,14 @@ mod hand_over;
 mod lending;
 mod life;
 mod link_end;
+mod shipping;
+mod standing;
 
 use self::borrowing::{Arrival, Borrowing, Borrows};
 pub(super) use self::lending::LoanFaults;
 use self::lending::{Lending, Lends};
+use self::shipping::{Ships, kept_with};
+use self::standing::{Standby, StandsBy};
 use super::clients::{Asked, Clients, Served};
 use super::guard::{Guard, holds};
 use super::link::{Frame, Link};
@@ -29,7 +33,7 @@ use crate::state_directory::StateDirectory;
 use crate::violation::Violation;
 use block_io::{IoError, Payload, Verb};
 use cache::{ControlId, RequestId, WritePolicy};
-use handoff::{Action, Client, Decision, Event, Found, Holder as Whose, Ownership, Record};
+use handoff::{Action, Client, Decision, Event, Found, Holder as Whose, Kept, Ownership, Record};
 use std::collections::BTreeMap;
 use units::{Duration, Instant};
 
@@ -78,6 +82,8 @@ enum Step {
     Commanded(ControlId),
     /// What was given up has to be over.
     Ghosts,
+    /// The other host has to have the rest, until then.
+    Shipped(Instant),
 }
 
 /// What ends with the process.
@@ -98,6 +104,8 @@ struct Life {
     arrival: Arrival,
     borrowing: Option<Borrowing>,
     lending: Lending,
+    ships: Ships,
+    stands_by: StandsBy,
 }
 
 /// See the module's header.
@@ -107,7 +115,9 @@ pub(super) struct Site {
     loan_faults: LoanFaults,
     device: CacheDevice,
     /// On the host's disk.
-    decision: Option<Decision>,
+    decision: Option<(Decision, Option<Kept>)>,
+    /// What the origin lacks goes along with the disk.
+    ships: bool,
     life: Life,
     answers: Vec<Answer>,
 }
@@ -120,6 +130,7 @@ impl Site {
             loan_faults: plan.loan_faults,
             device: CacheDevice::blank(run).formatted(FIRST_CACHE + number as u128),
             decision: None,
+            ships: plan.ships,
             life: Life::new(None, run.now()),
             answers: Vec::new(),
         }
@@ -212,11 +223,13 @@ impl Site {
             }
         }
         match self.life.work.map(|work| work.action) {
-            Some(Action::Decide(decision)) if at.run.one_in(2) => self.decision = Some(decision),
+            Some(Action::Decide(decision)) if at.run.one_in(2) => {
+                self.decision = Some((decision, self.life.ships.kept()));
+            }
             Some(Action::Record { epoch }) if at.run.one_in(2) => {
-                let from = number;
-                at.shared
-                    .straggle(Straggler::Holder { from, epoch }, at.run);
+                let (from, kept) = (number, kept_with(self.decision, epoch));
+                let named = Straggler::Holder { from, epoch, kept };
+                at.shared.straggle(named, at.run);
             }
             _ => {}
         }
@@ -225,6 +238,7 @@ impl Site {
             at.shared.close(opened, at.run)?;
         }
         at.shared.unlock(number);
+        at.shared.disk().judge_origin_alone()?;
         if power_cut && was_open {
             at.shared.disk_mut().history_mut().lost_power();
         }
@@ -251,7 +265,7 @@ impl Site {
         };
         let found = Found {
             record: Some(Record { owner, epoch }),
-            decision: self.decision,
+            decision: self.decision.map(|(decision, _)| decision),
         };
         at.run.event(&[32], || format!("found {found:?}"));
         let (ownership, actions) = Ownership::found(found);
@@ -277,6 +291,9 @@ impl Site {
             let is_there = false;
             at.link
                 .send(self.number, Frame::Client { is_there }, at.run);
+        }
+        if !self.life.clients.are_there() {
+            Standby::of(self).stand_down(at);
         }
         let nobody_waits = !self.life.clients.wait_for_disk();
         if self.life.waits_since.is_some() && nobody_waits {
@@ -374,7 +391,7 @@ impl Site {
     // What ends, and when.
 
     /// When something is due here, by what it is.
-    pub(super) fn due(&self, shared: &Shared) -> [(Due, Option<Instant>); 9] {
+    pub(super) fn due(&self, shared: &Shared) -> [(Due, Option<Instant>); 10] {
         let life = &self.life;
         let origin = life.opened.as_ref();
         [
@@ -396,6 +413,7 @@ impl Site {
                 life.borrowing.as_ref().and_then(Borrowing::next_deadline),
             ),
             (Due::LateLoan, life.lending.next_answer()),
+            (Due::Standing, life.next_of_standing(self.ships)),
         ]
     }
 
@@ -424,6 +442,12 @@ impl Site {
                 self.lends(at).answer_late();
                 Ok(())
             }
+            Due::Standing => {
+                if self.life.process.survives_operation() {
+                    Standby::of(self).stand_on(at);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -437,45 +461,6 @@ impl Site {
             return self.tell(Event::PatienceEnded, at);
         }
         self.tell(Event::Retry, at)
-    }
-
-    fn flash_ends(&mut self, at: &mut Around) -> Result<(), Violation> {
-        for done in self.device.poll(at.run.now()) {
-            let done = self.device.complete(done);
-            if !self.life.process.survives_operation() {
-                return Ok(());
-            }
-            self.life.process.flash_done(done, at.run.now());
-            self.carry_out_effects(at)?;
-        }
-        Ok(())
-    }
-
-    fn origin_ends(&mut self, at: &mut Around) -> Result<(), Violation> {
-        let Some(opened) = &mut self.life.opened else {
-            return Ok(());
-        };
-        for done in at.shared.poll(opened, at.run.now())? {
-            if !self.life.process.survives_operation() {
-                return Ok(());
-            }
-            self.life.process.origin_done(done, at.run.now());
-            self.carry_out_effects(at)?;
-        }
-        Ok(())
-    }
-
-    fn record_is_made(&mut self, at: &mut Around) -> Result<(), Violation> {
-        let Some(made) = self.life.process.disk_mut(0).take_record() else {
-            return Ok(());
-        };
-        let stands = made.recorded || (!made.record.open && at.run.one_in(2));
-        let now = at.run.current_moment();
-        let is_recorded = stands && at.shared.record(made.record, now)?;
-        if let Some(cache) = self.life.process.cache_mut() {
-            cache.owned(made.token, is_recorded && made.recorded, at.run.now());
-        }
-        Ok(())
     }
 }
 
@@ -491,4 +476,5 @@ pub(super) enum Due {
     Retry,
     LateLender,
     LateLoan,
+    Standing,
 }

@@ -264,7 +264,9 @@ impl<'a, 'b> Borrows<'a, 'b> {
                     let blocks = self.at.shared.disk().size().get() / BLOCK_BYTES;
                     borrowing.contents(blocks, &runs);
                 }
-                Lent::Blocks(_) | Lent::Nothing => return self.end_borrowing(),
+                Lent::Blocks(_) | Lent::Records(_) | Lent::Nothing => {
+                    return self.end_borrowing();
+                }
             }
             if from < borrowing.segments {
                 return self.ask_contents(from + 1);

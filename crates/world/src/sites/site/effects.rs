@@ -1,5 +1,6 @@
 //! What a cache asks of its host.
 
+use super::shipping::Shipper;
 use super::{Around, Site};
 use crate::attachment::RecordOnItsWay;
 use crate::violation::Violation;
@@ -62,7 +63,11 @@ impl Site {
                 state.record(token, incarnation, true, &mut self.device, at.run);
             }
             Effect::Damaged { .. } => {}
-            Effect::Lent { loan, result } => self.lends(at).lent(loan, result),
+            Effect::Lent { loan, result } => {
+                if self.lends(at).lent(loan, result) {
+                    Shipper::of(self).ends_shipping(at.run.now());
+                }
+            }
             Effect::ControlDone { id, result } => self.commanded(id, result, at)?,
         }
         Ok(())
@@ -86,6 +91,47 @@ impl Site {
             until,
             recorded,
         });
+        Ok(())
+    }
+
+    // What has ended.
+
+    pub(super) fn flash_ends(&mut self, at: &mut Around) -> Result<(), Violation> {
+        for done in self.device.poll(at.run.now()) {
+            let done = self.device.complete(done);
+            if !self.life.process.survives_operation() {
+                return Ok(());
+            }
+            self.life.process.flash_done(done, at.run.now());
+            self.carry_out_effects(at)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn origin_ends(&mut self, at: &mut Around) -> Result<(), Violation> {
+        let Some(opened) = &mut self.life.opened else {
+            return Ok(());
+        };
+        for done in at.shared.poll(opened, at.run.now())? {
+            if !self.life.process.survives_operation() {
+                return Ok(());
+            }
+            self.life.process.origin_done(done, at.run.now());
+            self.carry_out_effects(at)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn record_is_made(&mut self, at: &mut Around) -> Result<(), Violation> {
+        let Some(made) = self.life.process.disk_mut(0).take_record() else {
+            return Ok(());
+        };
+        let stands = made.recorded || (!made.record.open && at.run.one_in(2));
+        let now = at.run.current_moment();
+        let is_recorded = stands && at.shared.record(made.record, now)?;
+        if let Some(cache) = self.life.process.cache_mut() {
+            cache.owned(made.token, is_recorded && made.recorded, at.run.now());
+        }
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! What the ownership asks of its host, one thing at a time.
 
 use super::borrowing::Borrowing;
+use super::shipping::{Shipper, kept_with, settle};
+use super::standing::Standby;
 use super::{Around, RETRY_PAUSE, Site, Step, Work};
 use crate::attachment::Standing;
 use crate::sites::guard::{Guard, holds};
@@ -8,7 +10,7 @@ use crate::sites::link::Frame;
 use crate::sites::shared::Holder;
 use crate::violation::Violation;
 use block_io::IoError;
-use cache::{Command, ControlError, ControlId, ControlOutcome, OfDirty, Tenure, WriteBack};
+use cache::{Command, ControlError, ControlId, ControlOutcome, OfDirty, WriteBack, WritePolicy};
 use handoff::{Action, Event, Message, TakeError};
 use units::Duration;
 
@@ -48,6 +50,7 @@ impl Site {
             Action::Send(message) => {
                 if let Message::Claim { is_return } = message {
                     self.life.are_returns &= is_return;
+                    Standby::of(self).hurry(now);
                 }
                 at.link.send(self.number, Frame::Said(message), at.run);
             }
@@ -60,6 +63,7 @@ impl Site {
                     at.run.hit("hand-over ended by a request");
                     self.life.work = None;
                 }
+                Shipper::of(self).release(at);
                 self.life.is_held = false;
                 self.life.waits_since = None;
                 // What waits goes on, in its order.
@@ -80,6 +84,7 @@ impl Site {
             }
             Action::Settle => {
                 self.life.is_held = true;
+                self.life.ships.begin_hand_over();
                 self.begin(action, Step::InFlight);
             }
             Action::Close => {
@@ -125,11 +130,7 @@ impl Site {
         let fails = at.run.one_in(fails);
         let stands = !fails || at.run.one_in(2);
         match (work.action, work.step) {
-            (Action::Settle, _) => {
-                let disk = self.life.slot().expect("it was served");
-                self.command(work.action, Command::Destage { disk }, at);
-                Ok(())
-            }
+            (Action::Settle, step) => settle(self, step, at),
             (Action::Close, Step::Ghosts) => self.close(at),
             (Action::Close, _) => {
                 if !holds(Guard::CloseBeforeGrant) {
@@ -142,19 +143,25 @@ impl Site {
                 let command = Command::Detach {
                     disk,
                     fingerprint: None,
-                    dirty: OfDirty::Flush,
+                    dirty: match self.life.ships.kept() {
+                        Some(_) => OfDirty::Keep,
+                        None => OfDirty::Flush,
+                    },
                 };
                 self.command(work.action, command, at);
                 Ok(())
             }
             (Action::Decide(decision), _) => {
                 if stands {
-                    self.decision = Some(decision);
+                    self.decision = Some((decision, self.life.ships.kept()));
                 }
                 self.tell(Event::Decided(!fails), at)
             }
             (Action::Record { epoch }, _) => {
-                let is_recorded = stands && at.shared.hand_over(self.number, epoch, at.run)?;
+                let is_recorded = stands && {
+                    let kept = kept_with(self.decision, epoch);
+                    at.shared.hand_over(self.number, (epoch, kept), at.run)?
+                };
                 self.tell(Event::Recorded(is_recorded && !fails), at)
             }
             (Action::Unlock, _) => {
@@ -169,7 +176,7 @@ impl Site {
         }
     }
 
-    fn command(&mut self, action: Action, command: Command, at: &mut Around) {
+    pub(super) fn command(&mut self, action: Action, command: Command, at: &mut Around) {
         let id = ControlId(at.run.next_id());
         let now = at.run.now();
         self.life.work = Some(Work {
@@ -212,6 +219,12 @@ impl Site {
         at: &mut Around,
     ) -> Result<(), Violation> {
         let host = self.number;
+        self.life.ships.end_copy();
+        if Standby::of(self).leaves_standing(epoch, at) {
+            let soon = at.run.now() + Duration::from_micros(300);
+            self.begin(Action::Take { epoch }, Step::At(soon));
+            return Ok(());
+        }
         if !at.shared.lock(host) {
             at.run.hit("locked by the other host");
             return self.tell(Event::Taken(Err(TakeError::Failed)), at);
@@ -234,6 +247,8 @@ impl Site {
             self.life.opened = Some(at.shared.open(Holder { host, epoch }));
             self.life.borrowing = Some(Borrowing::new(at.run.next_id() << 20));
         }
+        let (is_back, now) = (self.policy == WritePolicy::Back, at.run.current_moment());
+        at.shared.is_taken(is_back, now);
         let disk = at.shared.disk();
         let command = Command::Attach {
             disk: disk.id(),
@@ -246,7 +261,7 @@ impl Site {
             fingerprint: None,
             owner: disk.owner(),
             write_back: WriteBack::default(),
-            tenure: Tenure::Owner,
+            tenure: self.life.stands_by.tenure(epoch),
         };
         self.life.process.disk_mut(0).attach(None);
         self.command(Action::Take { epoch }, command, at);
@@ -261,6 +276,9 @@ impl Site {
     ) -> Result<(), Violation> {
         at.run
             .event(&[36], || format!("command {}: {result:?}", id.0));
+        if Standby::of(self).stood(id, result, at) || Shipper::of(self).is_held(id, result, at) {
+            return Ok(());
+        }
         // A destage of a hand-over that has ended is nobody's.
         let is_it = |work: &Work| work.step == Step::Commanded(id);
         let Some(work) = self.life.work.take_if(|work| is_it(work)) else {

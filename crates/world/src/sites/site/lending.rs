@@ -1,6 +1,7 @@
 //! What is read for the other host: for a standby what its clients ask, and for the host that has the disk now what is
 //! cached of it here.
 
+use super::shipping::on_the_link;
 use super::{Around, Asker, Life};
 use crate::sites::clients::Piece;
 use crate::sites::guard::{Guard, holds};
@@ -75,6 +76,7 @@ impl Lending {
                 LoanRequest::Contents { disk, segment }
             }
             Question::Blocks(Run { first, count }) => LoanRequest::Blocks { disk, first, count },
+            Question::Records(_) => return None,
         })
     }
 }
@@ -134,10 +136,15 @@ impl<'a, 'b> Lends<'a, 'b> {
 
     /// The host that has the disk now asks.
     pub(super) fn lend(&mut self, number: u64, epoch: u64, question: Question) {
-        let request = self.life.lending.request(epoch, question, self.at);
+        let id = LoanId(self.at.run.next_id());
+        let request = if let Question::Records(question) = question {
+            let of = (self.at.shared.disk().id(), epoch);
+            self.life.ships.request(id, of, question)
+        } else {
+            self.life.lending.request(epoch, question, self.at)
+        };
         let now = self.at.run.now();
         if let (Some(request), Some(cache)) = (request, self.life.process.cache_mut()) {
-            let id = LoanId(self.at.run.next_id());
             self.life.lending.reads.insert(id, number);
             cache.lend(id, request, now);
         } else {
@@ -146,8 +153,19 @@ impl<'a, 'b> Lends<'a, 'b> {
         }
     }
 
-    /// The cache answers.
-    pub(super) fn lent(&mut self, loan: LoanId, result: Result<Borrowed, NotLent>) {
+    /// The cache answers. True if that ends the hand-over that waited for the other host to have the rest.
+    pub(super) fn lent(&mut self, loan: LoanId, result: Result<Borrowed, NotLent>) -> bool {
+        let shipment = match &result {
+            Ok(Borrowed::Records(shipment)) => Some(shipment),
+            _ => None,
+        };
+        let now = self.at.run.now();
+        let ends = self.life.ships.answered(loan, shipment, now);
+        self.send_lent(loan, result);
+        ends
+    }
+
+    fn send_lent(&mut self, loan: LoanId, result: Result<Borrowed, NotLent>) {
         let lending = &mut self.life.lending;
         let Some(number) = lending.reads.remove(&loan) else {
             return;
@@ -159,8 +177,8 @@ impl<'a, 'b> Lends<'a, 'b> {
             }
             Ok(Borrowed::Contents(blocks)) => Lent::Contents(runs(&blocks)),
             Ok(Borrowed::Blocks(bytes)) => Lent::Blocks(bytes_of(&bytes)),
-            // Nothing is shipped here: disks are drained before they go.
-            Ok(Borrowed::Records(_)) | Err(NotLent) => Lent::Nothing,
+            Ok(Borrowed::Records(shipment)) => on_the_link(shipment),
+            Err(NotLent) => Lent::Nothing,
         };
         let LoanFaults { lost, late } = self.faults;
         if self.at.run.one_in(lost) {

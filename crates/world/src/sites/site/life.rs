@@ -2,6 +2,8 @@
 
 use super::borrowing::Arrival;
 use super::lending::Lending;
+use super::shipping::Ships;
+use super::standing::StandsBy;
 use super::{Asker, Life, Step, Work};
 use crate::process::Process;
 use crate::sites::clients::Clients;
@@ -20,6 +22,7 @@ impl Work {
             Step::InFlight => is_idle.then_some(Instant::ZERO),
             Step::Commanded(_) => None,
             Step::Ghosts => Some(Instant::ZERO),
+            Step::Shipped(until) => Some(until),
         }
     }
 }
@@ -41,6 +44,8 @@ impl Life {
             arrival: Arrival::default(),
             borrowing: None,
             lending: Lending::default(),
+            ships: Ships::default(),
+            stands_by: StandsBy::default(),
         }
     }
 

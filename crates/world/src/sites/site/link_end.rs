@@ -1,5 +1,7 @@
 //! A host's end of the link.
 
+use super::shipping::Shipper;
+use super::standing::Standby;
 use super::{Around, Site};
 use crate::sites::clients::Piece;
 use crate::sites::link::{Frame, Notice};
@@ -21,6 +23,8 @@ impl Site {
                 let is_there = self.life.clients.are_there();
                 at.link
                     .send(self.number, Frame::Client { is_there }, at.run);
+                self.life.ships.end_copy();
+                Standby::of(self).stand_down(at);
                 self.tell(Event::Linked, at)?;
                 self.borrows(at).lender_linked(true);
                 self.ask_for_bytes(at);
@@ -30,6 +34,8 @@ impl Site {
                 self.life.clients.unsend_reads();
                 self.life.clients.incoming(false, at.run.now());
                 self.borrows(at).lender_linked(false);
+                self.life.ships.end_copy();
+                Standby::of(self).stand_down(at);
                 self.tell(Event::LinkLost, at)
             }
             Notice::Frame(Frame::Client { is_there }) => {
@@ -53,16 +59,13 @@ impl Site {
                 }
                 Ok(())
             }
-            Notice::Frame(Frame::Borrow {
-                number,
-                epoch,
-                question,
-            }) => {
-                self.lends(at).lend(number, epoch, question);
-                Ok(())
-            }
-            Notice::Frame(Frame::Lent(number, lent)) => {
-                self.borrows(at).borrowed(number, lent);
+            Notice::Frame(
+                frame @ (Frame::Borrow { .. }
+                | Frame::Lent(..)
+                | Frame::Watch { .. }
+                | Frame::Watched { .. }),
+            ) => {
+                hears_of_loans(self, frame, at);
                 Ok(())
             }
             Notice::Frame(Frame::Said(message)) => {
@@ -92,6 +95,27 @@ impl Site {
                 length,
             };
             at.link.send(self.number, read, at.run);
+        }
+    }
+}
+
+/// The other host asks for what is here, or answers.
+fn hears_of_loans(site: &mut Site, frame: Frame, at: &mut Around) {
+    match frame {
+        Frame::Borrow {
+            number,
+            epoch,
+            question,
+        } => site.lends(at).lend(number, epoch, question),
+        Frame::Lent(number, lent) => {
+            if !Standby::of(site).records_came(number, &lent, at) {
+                site.borrows(at).borrowed(number, lent);
+            }
+        }
+        Frame::Watch { number } => Shipper::of(site).watch(number, at),
+        Frame::Watched { number, epoch } => Standby::of(site).watched(number, epoch, at),
+        Frame::Said(_) | Frame::Client { .. } | Frame::Read { .. } | Frame::Bytes { .. } => {
+            unreachable!("these are about no loan")
         }
     }
 }
