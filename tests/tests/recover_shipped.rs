@@ -2,7 +2,6 @@
 //! that went along with its disk. Nothing of either gets to the origin, and no record is written: the disk goes on as its
 //! owner has it.
 
-use std::fs::File;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -46,8 +45,10 @@ fn kept(lab: &Lab) -> anyhow::Result<(RoamingPair, Expected)> {
 /// dead, too, unless the record is to name it.
 fn decided(lab: &Lab, is_recorded: bool) -> anyhow::Result<(RoamingPair, Expected)> {
     let (mut pair, expected) = kept(lab)?;
-    let origin = File::open(pair.image.path())?;
-    let locking = std::thread::spawn(move || origin.lock().map(|()| origin));
+    // A folder where the record would be written before it replaces the old one.
+    let mut obstacle = pair.record_path().into_os_string();
+    obstacle.push(".new");
+    std::fs::create_dir(&obstacle).context("an obstacle")?;
     let mut guest = pair.client(1)?;
     // It does not come to be carried out.
     let asking = std::thread::spawn(move || guest.try_write(900 * 4096, &[7; 4096]).is_ok());
@@ -55,7 +56,7 @@ fn decided(lab: &Lab, is_recorded: bool) -> anyhow::Result<(RoamingPair, Expecte
     ensure!(pair.decision_path(0).is_file(), "nothing was decided");
     if is_recorded {
         pair.wire.hold(1);
-        drop(locking.join());
+        std::fs::remove_dir(&obstacle)?;
         pair.wait_until_recorded(1)?;
         pair.kill(1)?;
         pair.kill(0)?;
@@ -63,7 +64,7 @@ fn decided(lab: &Lab, is_recorded: bool) -> anyhow::Result<(RoamingPair, Expecte
     } else {
         pair.kill(1)?;
         pair.kill(0)?;
-        drop(locking.join());
+        std::fs::remove_dir(&obstacle)?;
     }
     ensure!(matches!(asking.join(), Ok(false)), "the write was answered");
     Ok((pair, expected))

@@ -88,9 +88,9 @@ impl Still {
     fn prepare(self, pair: &RoamingPair, dirty: &str) -> anyhow::Result<Option<Obstacle>> {
         match self {
             Self::Claimed => pair.wire.hold(0),
-            // What the origin lacks goes over the link, so that is held later.
-            Self::Granted | Self::Taking if dirty == "ship" => {
-                return Obstacle::lock(pair.image.path()).map(Some);
+            // What the origin lacks goes over the link, so that is held later. The record stays open, and is not written before.
+            Self::Recording | Self::Granted | Self::Taking if dirty == "ship" => {
+                return Obstacle::before(&pair.record_path()).map(Some);
             }
             Self::Granted | Self::Taking => pair.wire.hold(1),
             Self::Deciding => return Obstacle::before(&pair.decision_path(0)).map(Some),

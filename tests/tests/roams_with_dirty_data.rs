@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    Expected, Image, MOUNT_TOOLS, RoamingPair, RoamingSettings, SlowOrigin, can_mount, scenario,
-    wait_until,
+    Expected, Image, MOUNT_TOOLS, RoamingPair, RoamingSettings, SlowOrigin, block, can_mount,
+    scenario, wait_until,
 };
 
 const LIMIT: Duration = Duration::from_secs(10);
+/// How long a client that has gone may take to connect again, with some time for the word of it to get through.
+const RECONNECTS: Duration = Duration::from_millis(1200);
 const HERE: &str = "what the origin lacks is here";
 const GONE: &str = "what the origin lacks has gone to the other host";
 const NOT_HERE: &str = "what the origin lacks does not come here";
@@ -138,6 +140,47 @@ fn what_was_kept_for_a_move_that_was_cancelled_counts_nothing() {
         pair.start_host(1)?;
         let mut destination = pair.client(1)?;
         expected.check("the destination, restarted", &mut destination)?;
+        destination.flush()?;
+        pair.flush_and_compare(&expected)?;
+        destination.close()?;
+        pair.stop_both()
+    });
+}
+
+/// A link that does not bring the rest in time costs the VM a few seconds, and the origin gets it instead.
+#[test]
+fn what_a_link_does_not_bring_in_time_goes_to_the_origin() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let mut pair = RoamingPair::start(lab, SHIPS)?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut source = pair.client(0)?;
+        expected.write(&mut source, 0..200, 1)?;
+        source.flush()?;
+        let mut destination = pair.client(1)?;
+        wait_until(HERE, LIMIT, || Ok(times(&pair, 1, HERE)? > 0))?;
+        // Questions and claims arrive, and answers do not.
+        pair.wire.hold(1);
+        expected.write(&mut source, (0..200).step_by(2), 2)?;
+        source.flush()?;
+        source.close()?;
+        std::thread::sleep(RECONNECTS);
+        let asking = std::thread::spawn(move || {
+            let written = destination.try_write(0, &block(0, 3))?;
+            anyhow::ensure!(written.is_ok(), "the guest saw an error");
+            anyhow::Ok(destination)
+        });
+        pair.wait_until_recorded(1)?;
+        ensure!(times(&pair, 0, GONE)? == 0, "it was shipped");
+        let at_origin = std::fs::read(pair.image.path())?;
+        expected
+            .compare("the origin", &at_origin)
+            .context("the disk went before its data")?;
+        pair.wire.mend();
+        let asked = asking.join().map_err(|_| anyhow::anyhow!("a panic"))?;
+        let mut destination = asked?;
+        expected.put(0, &block(0, 3));
+        pair.wait_until_owned_by(1)?;
+        expected.check("the destination", &mut destination)?;
         destination.flush()?;
         pair.flush_and_compare(&expected)?;
         destination.close()?;
