@@ -380,6 +380,33 @@ fn a_host_that_lists_other_disks_of_the_vm_gets_none() {
     });
 }
 
+#[test]
+fn a_vm_is_taken_whole_from_a_host_that_is_gone() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let mut pair = Pair::start(lab, USUAL)?;
+        pair.kill(0)?;
+        let socket = pair.host(1)?.admin_socket().display().to_string();
+        let take = |name: &str| {
+            let words = ["--socket", &socket, "--json", "migrate", "take", name];
+            hearth(&[&words[..], &["--yes-its-owner-is-dead", "--lose-dirty"]].concat())
+        };
+        let one = take(DISKS[1])?;
+        let error: Value = serde_json::from_str(&one.stderr)?;
+        ensure!(one.code == 4, "{error}");
+        let remedy = error["remedy"].as_str().unwrap_or_default();
+        ensure!(remedy.contains("hearth migrate take web"), "{error}");
+        wait_until("the link to be known to be down", SHORT, || {
+            Ok(take("web")?.code == 0)
+        })?;
+        pair.wait_until_at(1, &DISKS)?;
+        ensure!(
+            pair.recorded()? == [NAMES[1]; 2],
+            "the records name other hosts"
+        );
+        pair.stop()
+    });
+}
+
 /// Where a move from host 0 to host 1 stands still when daemons are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Still {
