@@ -61,6 +61,11 @@ impl GuestKit {
         crate::Image::existing(&path)
     }
 
+    /// A file of the kit: `vmlinuz` or `initrd.gz`.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
     /// The probe, for use on this host.
     pub fn probe(&self) -> PathBuf {
         self.folder.join("guest-probe")

@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::MemfdFlags;
 use rustix::net::{
@@ -68,7 +68,7 @@ pub struct RingGuest {
     path: PathBuf,
     socket: UnixStream,
     /// The device's channel, which nobody listens to.
-    _channel: Option<UnixStream>,
+    channel: Option<UnixStream>,
     memory: File,
     kick: OwnedFd,
     call: OwnedFd,
@@ -81,6 +81,7 @@ pub struct RingGuest {
     patience: Duration,
 }
 
+/// What a message is answered with.
 struct Reply {
     payload: Vec<u8>,
     file: Option<OwnedFd>,
@@ -113,7 +114,7 @@ impl RingGuest {
         let mut guest = Self {
             path: path.to_owned(),
             socket: UnixStream::connect(path).context("a vhost-user server")?,
-            _channel: None,
+            channel: None,
             memory: memory()?,
             kick: bell()?,
             call: bell()?,
@@ -143,7 +144,7 @@ impl RingGuest {
         self.ask(&Request::GetMemorySlots, &[])?;
         let (ours, theirs) = UnixStream::pair()?;
         self.say(&Request::SetBackendChannel, &[theirs.as_fd()])?;
-        self._channel = Some(ours);
+        self.channel = Some(ours);
         self.say(&Request::SetOwner, &[])?;
         let config = Request::GetConfig {
             offset: 0,
@@ -173,10 +174,8 @@ impl RingGuest {
     fn log(&self) -> anyhow::Result<()> {
         let log = rustix::fs::memfd_create("log", MemfdFlags::CLOEXEC)?;
         rustix::fs::ftruncate(&log, LOG)?;
-        let base = Request::SetLogBase {
-            size: LOG,
-            offset: 0,
-        };
+        let (size, offset) = (LOG, 0);
+        let base = Request::SetLogBase { size, offset };
         self.ask(&base, &[log.as_fd()]).map(drop)
     }
 
@@ -212,16 +211,9 @@ impl RingGuest {
             };
             self.say(&set, &[file.as_fd()])?;
         }
-        let size = Request::SetRingSize {
-            ring: 0,
-            size: u32::from(SIZE),
-        };
-        self.say(&size, &[])?;
-        let base = Request::SetRingBase {
-            ring: 0,
-            base: u32::from(base),
-        };
-        self.say(&base, &[])?;
+        let (ring, size, base) = (0, u32::from(SIZE), u32::from(base));
+        self.say(&Request::SetRingSize { ring, size }, &[])?;
+        self.say(&Request::SetRingBase { ring, base }, &[])?;
         self.say(&self.addresses(), &[])?;
         let ring = RingDescriptor {
             ring: 0,
@@ -343,8 +335,7 @@ impl RingGuest {
     }
 
     fn ring(&self) -> anyhow::Result<()> {
-        rustix::io::write(&self.kick, &1_u64.to_le_bytes())?;
-        Ok(())
+        Ok(rustix::io::write(&self.kick, &1_u64.to_le_bytes()).map(drop)?)
     }
 
     /// Puts a request into the ring, and waits for its answer.
@@ -481,12 +472,8 @@ impl RingGuest {
             ensure!(ancillary.push(SendAncillaryMessage::ScmRights(files)));
         }
         let bytes = encode(request, false);
-        let sent = sendmsg(
-            &self.socket,
-            &[IoSlice::new(&bytes)],
-            &mut ancillary,
-            SendFlags::NOSIGNAL,
-        );
+        let pieces = [IoSlice::new(&bytes)];
+        let sent = sendmsg(&self.socket, &pieces, &mut ancillary, SendFlags::NOSIGNAL);
         ensure!(sent.context("a message")? == bytes.len(), "a short message");
         Ok(())
     }
@@ -500,9 +487,7 @@ impl RingGuest {
             let flags = RecvFlags::CMSG_CLOEXEC;
             let received = recvmsg(&self.socket, &mut rest, &mut ancillary, flags);
             let count = received.context("a reply")?.bytes;
-            if count == 0 {
-                bail!("the daemon has hung up");
-            }
+            ensure!(count > 0, "the daemon has hung up");
             got += count;
             for message in ancillary.drain() {
                 if let RecvAncillaryMessage::ScmRights(mut files) = message {

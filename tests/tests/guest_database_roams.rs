@@ -4,6 +4,8 @@
 //!
 //! `HEARTH_MOVES=40 cargo nextest run -p e2e --profile long -E 'binary(guest_database_roams)'` is the long form.
 
+#![allow(clippy::print_stdout, reason = "the figures of the long form")]
+
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};

@@ -396,6 +396,6 @@ pub(super) const TABLE: &[Crate] = &[
         ],
     ),
     program("guest-probe", "crates/guest-probe", &[]),
-    program("e2e", "tests", &[]),
+    program("e2e", "tests", &["vhost-protocol"]),
     program("xtask", "crates/xtask", &[]),
 ];
