@@ -11,7 +11,7 @@ declare -A package_of=(
     [qemu-system-x86_64]=qemu-system-x86 [qemu-img]=qemu-utils [qemu-io]=qemu-utils [qemu-nbd]=qemu-utils
     [nbdkit]=nbdkit [nbdsh]=python3-libnbd [nbdcopy]=libnbd-bin [nbdinfo]=libnbd-bin [nbdfuse]=libnbd-bin [fio]=fio
     [mke2fs]=e2fsprogs [e2fsck]=e2fsprogs [debugfs]=e2fsprogs [sqlite3]=sqlite3 [busybox]=busybox-static [cpio]=cpio
-    [virt-xml-validate]=libvirt-clients [virsh]=libvirt-clients [xmllint]=libxml2-utils
+    [virt-xml-validate]=libvirt-clients [virsh]=libvirt-clients [libvirtd]=libvirt-daemon [xmllint]=libxml2-utils
     [systemd-analyze]=systemd [systemd-sysusers]=systemd [systemd-tmpfiles]=systemd [unshare]=util-linux [mount]=mount
     [valgrind]=valgrind [qemu-storage-daemon]=qemu-system-common [xz]=xz-utils [openssl]=openssl [python3]=python3
 )
@@ -21,6 +21,7 @@ for program in "${!package_of[@]}"; do
     command -v "$program" >/dev/null || missing+=("${package_of[$program]}")
 done
 [ "$what" != all ] || /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
+[ -e /usr/lib/"$(uname -m)"-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so ] || missing+=(libvirt-daemon-driver-qemu)
 [ -e /usr/include/openssl/ssl.h ] || missing+=(libssl-dev)
 [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
 # The guest's /sbin tools come from a busybox that needs no libraries.
