@@ -1,4 +1,4 @@
-//! A VM that [`moves`](crate::moves): a client that does what QEMU does, over either front end.
+//! A VM that [`moves`](crate::moves()): a client that does what QEMU does, over either front end.
 //!
 //! | | NBD | vhost-user |
 //! |---|---|---|
