@@ -285,4 +285,36 @@ mod tests {
             assert_eq!(decided(wrong, first), None, "{wrong:?}");
         }
     }
+
+    #[test]
+    fn a_disk_that_leaves_is_found_in_the_decision_of_its_unit() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second, alone, other] = [1, 2, 3, 4].map(DiskId::from_u128);
+        let note = |leader: DiskId, text: &str| {
+            std::fs::write(folder.path().join(format!("{DECISION}{leader}")), text).unwrap();
+        };
+        note(
+            first,
+            &words(
+                Decision { epoch: 7 },
+                "node-b",
+                &[(first, None), (second, None)],
+            ),
+        );
+        note(second, "3\n");
+        note(alone, "5\n");
+        std::fs::write(folder.path().join("given-nothing"), "").unwrap();
+        let given = |disk| given_in(folder.path(), disk);
+        assert_eq!(given(first), Ok(Some(7)));
+        assert_eq!(
+            given(second),
+            Ok(Some(7)),
+            "what was noted before it had a unit"
+        );
+        assert_eq!(given(alone), Ok(Some(5)));
+        assert_eq!(given(other), Ok(None));
+        assert_eq!(given_in(&folder.path().join("none"), first), Ok(None));
+        note(alone, "x");
+        assert!(given(alone).is_err());
+    }
 }
