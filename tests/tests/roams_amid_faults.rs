@@ -8,7 +8,7 @@ use e2e::{RoamingPair, RoamingSettings, moves, scenario};
 #[test]
 fn a_vm_that_moves_amid_faults_loses_nothing() {
     scenario(RoamingPair::TOOLS, |lab| {
-        let moved = moves(lab, 10, 7, RoamingSettings::default(), &mut |_| {})?;
+        let moved = moves(lab, 10, 8, RoamingSettings::default(), &mut |_| {})?;
         let faults = moved.cuts + moved.kills[0] + moved.kills[1];
         let others = moved.cancelled.min(moved.mistakes);
         ensure!(faults > 0 && others > 0, "{moved:?}");
