@@ -22,7 +22,7 @@
 //! | `choose` | which records are the next batch |
 //! | `plan` | what the records of a batch come to: each block once, neighbours together |
 //! | `batch` | a batch on its way |
-//! | [`carry`] | in which order the steps come, whoever does them |
+//! | [`carry()`] | in which order the steps come, whoever does them |
 //! | [`WriteBack`] | what an operator can say: in which order, and when a log is due |
 //! | `pace` | how many writes may be on their way, so that guests' reads do not suffer |
 //! | [`ReadTimes`] | how long guests' reads take, beside what is usual |
