@@ -83,10 +83,10 @@ enum Happens {
     Said(Frame),
     /// An operator says something.
     Ordered(Order),
-    /// It is time to look again whether the guest has stopped, for the claim of this session.
+    /// It is time to look again whether the guest has stopped, for this claim.
     LookAgain {
         is_return: bool,
-        session: u64,
+        claim: u64,
     },
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 #[derive(Default)]
 pub(super) struct Session {
     stands: bool,
-    number: u64,
+    claims: u64,
     /// The disks of the unit as the other host lists them.
     listed: Option<Vec<u128>>,
     /// The places of the disks of which the peer has said if it has a client.
@@ -19,7 +19,7 @@ impl Session {
     pub(super) fn changes(&mut self, stands: bool) {
         *self = Self {
             stands,
-            number: self.number + 1,
+            claims: self.claims + 1,
             ..Self::default()
         };
     }
@@ -29,9 +29,14 @@ impl Session {
         self.stands
     }
 
-    /// How many have begun or ended.
-    pub(super) fn number(&self) -> u64 {
-        self.number
+    /// Names the claim that the peer may have made: another one after that has ended.
+    pub(super) fn claim(&self) -> u64 {
+        self.claims
+    }
+
+    /// What the peer has claimed nobody waits for any more.
+    pub(super) fn claim_ends(&mut self) {
+        self.claims += 1;
     }
 
     /// The peer lists these disks as a unit.

@@ -191,7 +191,7 @@ impl Roamer {
                 self.take(Event::LinkLost).await;
             }
             Happens::Said(frame) => self.said(at, frame).await,
-            Happens::LookAgain { is_return, session } if session == self.session.number() => {
+            Happens::LookAgain { is_return, claim } if claim == self.session.claim() => {
                 self.claimed(is_return).await;
             }
             Happens::LookAgain { .. } => {}
@@ -227,6 +227,10 @@ impl Roamer {
                 disk.has_client().here = is_there;
                 self.expected.client();
                 disk.tell_of_client().await;
+                if !self.disks.iter().any(|disk| disk.clients().0) && self.asked.take().is_some() {
+                    // Nobody waits for the disks any more.
+                    self.take(Event::PatienceEnded).await;
+                }
             }
         }
     }
@@ -297,6 +301,9 @@ impl Roamer {
                 let disk = &mut self.disks[at];
                 disk.has_client().there = is_there;
                 disk.see_incoming(self.session.says_of_client(at, is_there));
+                if !self.disks.iter().any(|disk| disk.clients().1) {
+                    self.session.claim_ends();
+                }
                 self.drain_or_not();
             }
             Said::Announce { .. } => self.announced(),
@@ -368,10 +375,10 @@ impl Roamer {
         {
             // Longer by what a timer may be early.
             let wait = Duration::from_nanos((then - last).as_nanos()) + Duration::from_millis(1);
-            let (tell, session) = (self.disks[0].tell().clone(), self.session.number());
+            let (tell, claim) = (self.disks[0].tell().clone(), self.session.claim());
             tokio::spawn(async move {
                 tokio::time::sleep(wait).await;
-                let _ = tell.send(Happens::LookAgain { is_return, session });
+                let _ = tell.send(Happens::LookAgain { is_return, claim });
             });
             return;
         }
