@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use e2e::{Expected, RoamingPair, RoamingSettings, SHORT, Session, block, scenario, wait_until};
+use e2e::{
+    Expected, RingGuest, RoamingPair, RoamingSettings, SHORT, Session, block, scenario, wait_until,
+};
 
 const BLOCK: u64 = 4096;
 /// How long a guest that is about to come waits at least, with some time for the word of it to get through.
@@ -217,11 +219,16 @@ fn a_guest_keeps_its_disk_over_a_restart_of_its_daemon_though_another_one_asks()
 #[test]
 fn a_second_guest_that_has_ended_waits_for_nothing() {
     scenario(RoamingPair::TOOLS, |lab| {
-        let mut pair = RoamingPair::start(lab, RoamingSettings::default())?;
+        let settings = RoamingSettings {
+            vhost_user: true,
+            ..RoamingSettings::default()
+        };
+        let mut pair = RoamingPair::start(lab, settings)?;
         let mut expected = Expected::of(&pair.image)?;
         let mut running = pair.client(0)?;
-        let mut mistake = pair.client(1)?;
-        mistake.set_patience(Duration::from_millis(500))?;
+        let mut mistake = RingGuest::connect(&pair.vhost_socket(1))?;
+        mistake.boot()?;
+        mistake.set_patience(Duration::from_millis(500));
         let waiting = std::thread::spawn(move || mistake.try_write(0, &[7; 4096]).is_err());
         let mut round = 0;
         while !waiting.is_finished() {

@@ -183,7 +183,12 @@ mod tests {
             )
         };
         let vm = "vm = 'db'\nroams = true";
+        let hosts = "[[cache]]\nname = 'flash'\npath = '/flash'\n\
+                     [link]\nname = 'a'\naddress = '127.0.0.1:9810'\n\
+                     [[peer]]\nname = 'b'\naddress = '127.0.0.1:9811'\n"
+            .to_owned();
         let text = [
+            hosts,
             text("b", 2, vm),
             text("a", 1, vm),
             text("c", 3, "vm = 'db'"),
