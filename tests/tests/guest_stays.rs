@@ -13,8 +13,8 @@ use serde_json::json;
 
 /// How long a guest that is about to come waits at least, with some time for the word of it to get through.
 const INCOMING_WAITS: Duration = Duration::from_millis(1300);
-/// How many files the guest writes, and how many between two steps.
-const FILES: u64 = 400;
+/// How many files the guest writes, which takes longer than the moves, and how many between two steps.
+const FILES: u64 = 3_000;
 const FILES_A_STEP: u64 = 20;
 
 /// What becomes of the move.
@@ -84,7 +84,7 @@ fn stays(vhost_user: bool) {
             lab,
             kit: &kit,
             steps: format!(
-                "write,dir=/var/probe,from=1,files={FILES},kib=16+verify,dir=/var/probe,through={FILES}"
+                "write,dir=/var/probe,from=1,files={FILES},kib=4+verify,dir=/var/probe,through={FILES}"
             ),
         };
         let guest = guests.boot(&mut pair, 0, "first")?;
