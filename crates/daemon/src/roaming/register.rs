@@ -183,27 +183,31 @@ pub fn given_in(state_dir: &Path, disk: DiskId) -> Result<Option<u64>, String> {
         let Some(leader) = leader.and_then(|leader| leader.parse::<DiskId>().ok()) else {
             continue;
         };
-        let text = std::fs::read_to_string(file.path()).map_err(unreadable)?;
+        let path = file.path();
+        let text = std::fs::read_to_string(&path).map_err(unreadable)?;
         if leader == disk || text.lines().skip(1).any(|line| of(line) == Some(disk)) {
-            let found = read_decision(&file.path(), disk)?;
-            last = last.max(found.map(|(decision, _)| decision.epoch));
+            let (decision, _) = read_as_decision(&path, &text, disk)?;
+            last = last.max(Some(decision.epoch));
         }
     }
     Ok(last)
 }
 
 fn read_decision(file: &Path, disk: DiskId) -> Result<Option<(Decision, Option<Kept>)>, String> {
-    let path = file.display();
     match std::fs::read_to_string(file) {
-        Ok(text) => {
-            let decided = decided(&text, disk);
-            decided
-                .map(Some)
-                .ok_or_else(|| format!("{path} does not hold a decision"))
-        }
+        Ok(text) => read_as_decision(file, &text, disk).map(Some),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{path}: {error}")),
+        Err(error) => Err(format!("{}: {error}", file.display())),
     }
+}
+
+/// The decision that the text of a file is.
+fn read_as_decision(
+    file: &Path,
+    text: &str,
+    disk: DiskId,
+) -> Result<(Decision, Option<Kept>), String> {
+    decided(text, disk).ok_or_else(|| format!("{} does not hold a decision", file.display()))
 }
 
 /// The disk that a line of a decision is of.
