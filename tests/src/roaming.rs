@@ -230,11 +230,23 @@ impl RoamingPair {
     ///
     /// When a daemon does not come up, or they do not meet.
     pub fn start(lab: &Lab, settings: RoamingSettings) -> anyhow::Result<Self> {
-        let mut pair = Self::new(lab, settings)?;
-        pair.start_host(0)?;
-        pair.wait_until_owned_by(0)?;
-        pair.start_host(1)?;
-        Ok(pair)
+        Self::new(lab, settings)?.started()
+    }
+
+    /// The same over an image that is there.
+    ///
+    /// # Errors
+    ///
+    /// When a daemon does not come up, or they do not meet.
+    pub fn start_over(lab: &Lab, image: Image, settings: RoamingSettings) -> anyhow::Result<Self> {
+        Self::over(lab, image, settings)?.started()
+    }
+
+    fn started(mut self) -> anyhow::Result<Self> {
+        self.start_host(0)?;
+        self.wait_until_owned_by(0)?;
+        self.start_host(1)?;
+        Ok(self)
     }
 
     /// Starts a daemon, for the first time or again.

@@ -50,10 +50,7 @@ fn commits_while_it_moves(settings: RoamingSettings) {
                 flash_mib: 512,
                 ..settings
             };
-            let mut pair = RoamingPair::over(lab, kit.disk(lab)?, settings)?;
-            pair.start_host(0)?;
-            pair.wait_until_owned_by(0)?;
-            pair.start_host(1)?;
+            let mut pair = RoamingPair::start_over(lab, kit.disk(lab)?, settings)?;
             let guests = Migrating {
                 lab,
                 kit: &kit,

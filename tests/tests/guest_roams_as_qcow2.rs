@@ -89,10 +89,7 @@ fn goes_there_and_back(stays: bool) {
             let kit = GuestKit::build()?;
             kit.disk(lab)?;
             let volume = Image::new(lab, "origin.raw", VOLUME_MIB)?;
-            let mut pair = RoamingPair::over(lab, volume, RoamingSettings::default())?;
-            pair.start_host(0)?;
-            pair.wait_until_owned_by(0)?;
-            pair.start_host(1)?;
+            let mut pair = RoamingPair::start_over(lab, volume, RoamingSettings::default())?;
             let sockets = [0, 1].map(|at| pair.host(at).nbd_socket().to_path_buf());
             let at_home = uri(&sockets[0]);
             let qemu_img = |words: &[&str]| run(Command::new("qemu-img").args(words));

@@ -64,10 +64,7 @@ fn goes_there_and_back(write_policy: &'static str) {
             vhost_user: true,
             ..RoamingSettings::default()
         };
-        let mut pair = RoamingPair::over(lab, kit.disk(lab)?, settings)?;
-        pair.start_host(0)?;
-        pair.wait_until_owned_by(0)?;
-        pair.start_host(1)?;
+        let mut pair = RoamingPair::start_over(lab, kit.disk(lab)?, settings)?;
 
         let mut running = guest(lab, &kit, &pair, 0, ("first", None))?;
         for (round, there) in [1, 0].into_iter().enumerate() {

@@ -76,10 +76,7 @@ fn stays(vhost_user: bool) {
             flash_mib: 512,
             ..RoamingSettings::default()
         };
-        let mut pair = RoamingPair::over(lab, kit.disk(lab)?, settings)?;
-        pair.start_host(0)?;
-        pair.wait_until_owned_by(0)?;
-        pair.start_host(1)?;
+        let mut pair = RoamingPair::start_over(lab, kit.disk(lab)?, settings)?;
         let guests = Migrating {
             lab,
             kit: &kit,

@@ -211,10 +211,7 @@ fn goes_there_and_back(lab: &Lab, vhost_user: bool) -> anyhow::Result<()> {
         flash_mib: 512,
         ..RoamingSettings::default()
     };
-    let mut pair = RoamingPair::over(lab, kit.disk(lab)?, settings)?;
-    pair.start_host(0)?;
-    pair.wait_until_owned_by(0)?;
-    pair.start_host(1)?;
+    let mut pair = RoamingPair::start_over(lab, kit.disk(lab)?, settings)?;
     let libvirts = [Libvirt::start(&mut pair, 0)?, Libvirt::start(&mut pair, 1)?];
     let mut definitions = Vec::new();
     for (at, libvirt) in libvirts.iter().enumerate() {

@@ -1,13 +1,12 @@
 //! The disks of a VM that roam move together: a write to one of them takes all, over kills at each step, and one that
 //! cannot go keeps all. Disks of different VMs are a negative control: one of them moves alone.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    DiskSettings, Expected, Flash, Hearth, HearthSettings, Image, LONG, Lab, Origin,
+    DiskSettings, Expected, Flash, Hearth, HearthSettings, Image, LONG, Lab, Obstacle, Origin,
     OriginSettings, RoamingPair, SHORT, Session, Wire, block, hearth, scenario, wait_until,
 };
 use serde_json::Value;
@@ -420,47 +419,15 @@ enum Still {
     Granted,
 }
 
-/// What holds the move up, until it is dropped.
-enum Obstacle {
-    Nothing,
-    Folder(PathBuf),
-    /// The lock of the second origin, taken when the source lets go of it.
-    Lock(Option<std::thread::JoinHandle<std::io::Result<File>>>),
-}
-
-impl Drop for Obstacle {
-    fn drop(&mut self) {
-        // Without it the test fails, which is heard.
-        match self {
-            Self::Nothing => {}
-            Self::Folder(folder) => drop(std::fs::remove_dir(folder)),
-            Self::Lock(locking) => drop(locking.take().map(std::thread::JoinHandle::join)),
-        }
-    }
-}
-
 impl Still {
-    fn prepare(self, pair: &Pair) -> anyhow::Result<Obstacle> {
-        Ok(match self {
-            Self::Claimed => {
-                pair.wire.hold(0);
-                Obstacle::Nothing
-            }
-            Self::Granted => {
-                pair.wire.hold(1);
-                Obstacle::Nothing
-            }
-            Self::Deciding => {
-                let beside = PathBuf::from(format!("{}.new", pair.decision(0).display()));
-                std::fs::create_dir(&beside)?;
-                Obstacle::Folder(beside)
-            }
-            Self::Recording => {
-                let file = File::open(pair.images[1].path())?;
-                let locking = std::thread::spawn(move || file.lock().map(|()| file));
-                Obstacle::Lock(Some(locking))
-            }
-        })
+    fn prepare(self, pair: &Pair) -> anyhow::Result<Option<Obstacle>> {
+        match self {
+            Self::Claimed => pair.wire.hold(0),
+            Self::Granted => pair.wire.hold(1),
+            Self::Deciding => return Obstacle::before(&pair.decision(0)).map(Some),
+            Self::Recording => return Obstacle::lock(pair.images[1].path()).map(Some),
+        }
+        Ok(None)
     }
 
     fn reach(self, pair: &Pair) -> anyhow::Result<()> {

@@ -2,14 +2,12 @@
 //! answered is lost, the hosts never both have the disk, and the guest at the destination goes on once they run
 //! again.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    Expected, Lab, RoamingPair, RoamingSettings, SHORT, Session, block, scenario, wait_until,
+    Expected, Lab, Obstacle, RoamingPair, RoamingSettings, SHORT, Session, block, scenario,
+    wait_until,
 };
 
 const BLOCK: u64 = 4096;
@@ -41,44 +39,6 @@ enum Still {
     Taking,
     /// The destination has answered its guest's write.
     Taken,
-}
-
-/// What holds the move up, until it is dropped.
-enum Obstacle {
-    /// A folder where a file would be written before it replaces another one.
-    Folder(PathBuf),
-    /// The lock of the origin, taken when the source lets go of it.
-    Lock(Option<JoinHandle<std::io::Result<File>>>),
-}
-
-impl Obstacle {
-    fn before(file: &Path) -> anyhow::Result<Self> {
-        let mut beside = file.as_os_str().to_owned();
-        beside.push(".new");
-        let beside = PathBuf::from(beside);
-        std::fs::create_dir(&beside).context("an obstacle")?;
-        Ok(Self::Folder(beside))
-    }
-
-    fn lock(file: &Path) -> anyhow::Result<Self> {
-        let file = File::open(file).context("the origin")?;
-        let locking = std::thread::spawn(move || {
-            // The source wants the lock again within milliseconds: this thread goes before all others, if it may.
-            let _ = rustix::process::nice(-20);
-            file.lock().map(|()| file)
-        });
-        Ok(Self::Lock(Some(locking)))
-    }
-}
-
-impl Drop for Obstacle {
-    fn drop(&mut self) {
-        // Without it the test fails, which is heard.
-        match self {
-            Self::Folder(folder) => drop(std::fs::remove_dir(folder)),
-            Self::Lock(locking) => drop(locking.take().map(JoinHandle::join)),
-        }
-    }
 }
 
 fn wait_for_log(pair: &RoamingPair, at: usize, words: &str) -> anyhow::Result<()> {

@@ -198,10 +198,7 @@ fn a_move_does_not_wait_for_a_slow_origin() {
     scenario(&tools, |lab| {
         let image = Image::new(lab, "image.raw", RoamingPair::IMAGE_MIB)?;
         let slow = SlowOrigin::mount(lab, &image, "100ms")?;
-        let mut pair = RoamingPair::over(lab, Image::existing(slow.file())?, SHIPS)?;
-        pair.start_host(0)?;
-        pair.wait_until_owned_by(0)?;
-        pair.start_host(1)?;
+        let mut pair = RoamingPair::start_over(lab, Image::existing(slow.file())?, SHIPS)?;
         let mut expected = Expected::of(&image)?;
         let mut source = pair.client(0)?;
         // 1,000 blocks that do not lie behind each other: more than a minute of such an origin.

@@ -32,10 +32,7 @@ fn moved(lab: &Lab, dirty: &'static str, plan: Plan) -> anyhow::Result<()> {
         flash_mib: plan.mib * 2 + 1024,
         ..RoamingSettings::default()
     };
-    let mut pair = RoamingPair::over(lab, Image::existing(slow.file())?, settings)?;
-    pair.start_host(0)?;
-    pair.wait_until_owned_by(0)?;
-    pair.start_host(1)?;
+    let mut pair = RoamingPair::start_over(lab, Image::existing(slow.file())?, settings)?;
     let mut source = pair.client(0)?;
     let mut guest = pair.client(1)?;
     let (began, mut state, mut written) = (Instant::now(), 7_u64, 0_u64);

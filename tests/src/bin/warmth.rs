@@ -100,10 +100,7 @@ fn moved(lab: &Lab, strategy: &'static str, seconds: u64, set_mib: u64) -> anyho
         flash_mib: set_mib * 2 + 256,
         ..RoamingSettings::default()
     };
-    let mut pair = RoamingPair::over(lab, image, settings)?;
-    pair.start_host(0)?;
-    pair.wait_until_owned_by(0)?;
-    pair.start_host(1)?;
+    let mut pair = RoamingPair::start_over(lab, image, settings)?;
     let blocks = set_mib << 20 >> 12;
     let mut dice = Dice { state: 7, blocks };
     let mut source = pair.client(0)?;

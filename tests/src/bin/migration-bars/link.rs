@@ -111,10 +111,7 @@ fn copied(lab: &Lab, rate: &'static str, mib: u32) -> anyhow::Result<f64> {
         link_rates: [rate; 2],
         ..RoamingSettings::default()
     };
-    let mut pair = RoamingPair::over(lab, image, settings)?;
-    pair.start_host(0)?;
-    pair.wait_until_owned_by(0)?;
-    pair.start_host(1)?;
+    let mut pair = RoamingPair::start_over(lab, image, settings)?;
     let mut source = pair.client(0)?;
     for _ in 0..2 {
         for piece in 0..u64::from(mib) {

@@ -35,10 +35,7 @@ fn measured(lab: &Lab, turn: u32) -> anyhow::Result<()> {
         flash_mib: COPIED_MIB * 2 + 1024,
         ..RoamingSettings::default()
     };
-    let mut pair = RoamingPair::over(lab, image, settings)?;
-    pair.start_host(0)?;
-    pair.wait_until_owned_by(0)?;
-    pair.start_host(1)?;
+    let mut pair = RoamingPair::start_over(lab, image, settings)?;
     let mut uris = Vec::new();
     for at in 0..2 {
         let other = Image::new(pair.lab(at), "neighbour.raw", NEIGHBOUR_MIB)?;
