@@ -44,6 +44,8 @@ struct Rest {
     disk: DiskSlot,
     block: BlockIndex,
     slot: FlashSlot,
+    /// Which use of the slot's segment this is.
+    generation: u64,
     count: WriteCount,
 }
 
@@ -109,6 +111,7 @@ impl Resting {
             disk,
             block,
             slot,
+            generation: copies.segments.table().segment_of(slot).generation,
             count,
         });
         if self.queue.len() > self.limit
@@ -361,6 +364,11 @@ fn trust<T: Tag>(
 
 /// Trusts a block at rest if it still counts. False if it cannot be trusted yet.
 fn end_rest<T: Tag>(ports: &mut Ports<T>, copies: &mut Copies<'_, T::Payload>, rest: Rest) -> bool {
+    // The slot may have a later copy of the same block by now, of bytes that the origin may still lose.
+    let generation = copies.segments.table().segment_of(rest.slot).generation;
+    if generation != rest.generation && holds(Guard::RestOfOneUse) {
+        return true;
+    }
     if copies.segments.index().get(rest.disk, rest.block) != Some(rest.slot)
         || copies.trust.contains(rest.slot)
         || copies.trust.is_condemned(rest.slot)

@@ -14,6 +14,8 @@ guards::guards! {
         WaitForOverlappingWrite,
         /// Copies are not put to rest again before the commit that does so is durable.
         RestOnce,
+        /// The rest of a copy ends with the use of its segment: a later copy in the same slot is another.
+        RestOfOneUse,
         /// A fill on its way is not admitted when its block is written.
         KillFills,
         /// A fill that starts while its block is being written is not admitted.

@@ -150,6 +150,7 @@ missed! {
         distrust_before_the_origin_is_written: DistrustBeforeOrigin from 0 ["I1", "I3"],
         wait_for_an_overlapping_write_that_waits: WaitForOverlappingWrite from 0 ["I1", "I3"],
         put_copies_to_rest_once: RestOnce from 14698 ["I1"],
+        end_the_rest_of_one_use_of_a_slot: RestOfOneUse from 1010538 ["I1", "I3"],
         kill_fills_of_blocks_that_are_written: KillFills from 0 ["I1", "I3"],
         admit_nothing_that_is_being_written: NoFillDuringWrite from 0 ["I1", "I3"],
         let_killed_fills_bring_nothing: KilledFillStaysOut from 0 ["I1", "I3"],

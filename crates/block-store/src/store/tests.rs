@@ -71,6 +71,60 @@ fn segment_of_next_block(flash: &mut Store, disk: DiskSlot) -> (SegmentIndex, u6
     }
 }
 
+/// Closes the segment that is open for a disk's survivors; everything of it is on flash.
+fn close(flash: &mut Store, disk: DiskSlot, segment: SegmentIndex) {
+    let key = StreamKey::of(disk, Source::Survivor);
+    flash.segments.close(key).unwrap();
+    flash.segments.table_mut().write_ended(segment);
+}
+
+/// Frees a closed segment and opens it again for the same disk. Returns the generation of that use.
+fn use_again(flash: &mut Store, disk: DiskSlot, segment: SegmentIndex) -> u64 {
+    let key = StreamKey::of(disk, Source::Survivor);
+    flash.segments.table_mut().begin_free(segment);
+    reclaim::release(&mut flash.trust, &mut flash.segments, segment);
+    loop {
+        let (next, generation) = segment_of_next_block(flash, disk);
+        if next == segment {
+            return generation;
+        }
+        flash.segments.close(key).unwrap();
+    }
+}
+
+/// Enters a block of a disk whose copy is in this slot, and lays the copy to rest.
+fn rest(flash: &mut Store, ports: &mut Ports<()>, disk: DiskSlot, slot: FlashSlot) {
+    let (block, count) = (BlockIndex::new(7), flash.origins.write_count(disk));
+    flash.segments.enter(disk, block, slot).unwrap();
+    let (mut copies, resting) = flash.copies();
+    resting.rest(ports, &mut copies, disk, block, slot, count);
+}
+
+#[test]
+fn the_rest_of_an_earlier_copy_trusts_no_later_one_in_its_slot() {
+    let (mut flash, mut ports) = open();
+    let disk = DiskSlot::new(0);
+    flash.origins.attached(disk, false);
+    let (segment, _) = segment_of_next_block(&mut flash, disk);
+    let slot = flash.identity.geometry.slot(segment, 1);
+    rest(&mut flash, &mut ports, disk, slot);
+    close(&mut flash, disk, segment);
+    let count = flash.origins.write_count(disk);
+    flash.origins.flushed(disk, count);
+    // The block is written, which the origin may lose, and its next copy comes into the same slot.
+    flash.segments.forget(disk, BlockIndex::new(7));
+    use_again(&mut flash, disk, segment);
+    flash.origins.write_ended(disk);
+    rest(&mut flash, &mut ports, disk, slot);
+    close(&mut flash, disk, segment);
+
+    flash.trust_resting(&mut ports, None);
+    assert!(
+        !flash.trust.contains(slot),
+        "the origin has not been flushed"
+    );
+}
+
 #[test]
 fn a_distrust_of_an_earlier_use_of_a_segment_leaves_the_later_one_alone() {
     let (mut flash, mut ports) = open();
@@ -79,21 +133,9 @@ fn a_distrust_of_an_earlier_use_of_a_segment_leaves_the_later_one_alone() {
     let slot = flash.identity.geometry.slot(segment, 1);
     trust(&mut flash, &mut ports, slot);
     distrust(&mut flash, &mut ports, slot);
-    // The segment is freed and used again while that entry waits for its commit.
-    let key = StreamKey::of(disk, Source::Survivor);
-    flash.segments.close(key).unwrap();
-    flash.segments.table_mut().write_ended(segment);
-    flash.segments.table_mut().begin_free(segment);
-    reclaim::release(&mut flash.trust, &mut flash.segments, segment);
-    let mut reopened = earlier;
-    while reopened == earlier {
-        let (next, generation) = segment_of_next_block(&mut flash, disk);
-        if next == segment {
-            reopened = generation;
-        } else {
-            flash.segments.close(key).unwrap();
-        }
-    }
+    // That entry waits for its commit.
+    close(&mut flash, disk, segment);
+    let reopened = use_again(&mut flash, disk, segment);
     assert!(reopened > earlier);
     trust(&mut flash, &mut ports, slot);
 

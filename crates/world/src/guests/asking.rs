@@ -102,8 +102,13 @@ impl Guests {
     }
 
     fn ask_nonsense(&mut self, disk: usize, worker: usize, cx: &mut Context) {
-        let size = cx.disks[disk].size();
         let sector = Bytes::new(SECTOR_BYTES);
+        let size = if cx.run.settings().sizes_change {
+            // The disk may be growing at this moment.
+            Bytes::new(cx.disks[disk].sectors_most() * SECTOR_BYTES)
+        } else {
+            cx.disks[disk].size()
+        };
         let verb = match cx.run.below(6) {
             0 => Verb::Read {
                 offset: Offset::after(size),
