@@ -1,8 +1,6 @@
 //! What holds a move between two hosts up.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 
@@ -10,8 +8,8 @@ use anyhow::Context as _;
 pub enum Obstacle {
     /// A folder where a file would be written before it replaces another one.
     Folder(PathBuf),
-    /// The lock of a file, taken when its holder lets go of it.
-    Lock(Option<JoinHandle<std::io::Result<File>>>),
+    /// A file that is called differently for a while: first its name, then where it is.
+    Hidden(PathBuf, PathBuf),
 }
 
 impl Obstacle {
@@ -28,19 +26,15 @@ impl Obstacle {
         Ok(Self::Folder(beside))
     }
 
-    /// When the lock of an origin is let go of.
+    /// Where an origin is opened by its name. Whoever has it open goes on.
     ///
     /// # Errors
     ///
-    /// When the origin cannot be opened.
-    pub fn lock(origin: &Path) -> anyhow::Result<Self> {
-        let file = File::open(origin).context("the origin")?;
-        let locking = std::thread::spawn(move || {
-            // The source wants the lock again within milliseconds: this thread goes before all others, if it may.
-            let _ = rustix::process::nice(-20);
-            file.lock().map(|()| file)
-        });
-        Ok(Self::Lock(Some(locking)))
+    /// When it cannot be called differently.
+    pub fn hide(origin: &Path) -> anyhow::Result<Self> {
+        let hidden = origin.with_extension("hidden");
+        std::fs::rename(origin, &hidden).context("the origin")?;
+        Ok(Self::Hidden(origin.to_owned(), hidden))
     }
 }
 
@@ -49,7 +43,7 @@ impl Drop for Obstacle {
         // Without it the test fails, which is heard.
         match self {
             Self::Folder(folder) => drop(std::fs::remove_dir(folder)),
-            Self::Lock(locking) => drop(locking.take().map(JoinHandle::join)),
+            Self::Hidden(origin, hidden) => drop(std::fs::rename(hidden, origin)),
         }
     }
 }

@@ -137,10 +137,13 @@ impl Pair {
     }
 
     /// Which host the record of each disk names.
+    fn record(&self, disk: usize) -> PathBuf {
+        format!("{}.hearth", self.images[disk].path().display()).into()
+    }
+
     fn recorded(&self) -> anyhow::Result<[String; 2]> {
         let named = |disk: usize| -> anyhow::Result<String> {
-            let beside = format!("{}.hearth", self.images[disk].path().display());
-            let text = std::fs::read_to_string(beside).context("the owner's record")?;
+            let text = std::fs::read_to_string(self.record(disk)).context("the owner's record")?;
             let record: Value = serde_json::from_str(&text)?;
             Ok(record["holder"]["host"].as_str().unwrap_or("").to_owned())
         };
@@ -425,18 +428,25 @@ impl Still {
             Self::Claimed => pair.wire.hold(0),
             Self::Granted => pair.wire.hold(1),
             Self::Deciding => return Obstacle::before(&pair.decision(0)).map(Some),
-            Self::Recording => return Obstacle::lock(pair.images[1].path()).map(Some),
+            Self::Recording => return Obstacle::hide(pair.images[1].path()).map(Some),
         }
         Ok(None)
     }
 
-    fn reach(self, pair: &Pair) -> anyhow::Result<()> {
+    /// Waits until the move has got here. Returns what holds the move up from then on.
+    fn reach(
+        self,
+        pair: &Pair,
+        mut obstacle: Option<Obstacle>,
+    ) -> anyhow::Result<Option<Obstacle>> {
         match self {
             Self::Claimed => std::thread::sleep(ON_ITS_WAY),
             Self::Deciding => pair.wait_for_log(0, "the decision cannot be noted")?,
             Self::Recording => {
                 pair.wait_for_log(0, "who has the disk now is not recorded yet")?;
                 ensure!(pair.decision(0).is_file(), "nothing was decided");
+                // Hosts may open the origin again.
+                obstacle = Some(Obstacle::before(&pair.record(1))?);
                 wait_until("the first record", SHORT, || {
                     Ok(pair.recorded()? == [NAMES[1], NAMES[0]])
                 })?;
@@ -445,7 +455,7 @@ impl Still {
                 Ok(pair.recorded()? == [NAMES[1]; 2])
             })?,
         }
-        Ok(())
+        Ok(obstacle)
     }
 }
 
@@ -468,7 +478,7 @@ fn move_over_kills(lab: &Lab, still: Still, victims: &[usize]) -> anyhow::Result
         }
         anyhow::Ok(written.is_ok())
     });
-    still.reach(&pair)?;
+    let obstacle = still.reach(&pair, obstacle)?;
     ensure!(!asking.is_finished(), "the write was answered");
     for victim in victims {
         pair.kill(*victim)?;

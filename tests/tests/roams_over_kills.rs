@@ -31,7 +31,7 @@ enum Still {
     Claimed,
     /// The source cannot note its decision.
     Deciding,
-    /// The decision is noted, and somebody else has the origin's lock.
+    /// The decision is noted, and the source cannot open the origin to lock it.
     Recording,
     /// The record names the destination, and the grant is on the link.
     Granted,
@@ -58,7 +58,7 @@ impl Still {
             }
             Self::Granted | Self::Taking => pair.wire.hold(1),
             Self::Deciding => return Obstacle::before(&pair.decision_path(0)).map(Some),
-            Self::Recording => return Obstacle::lock(pair.image.path()).map(Some),
+            Self::Recording => return Obstacle::hide(pair.image.path()).map(Some),
             Self::Taken => {}
         }
         Ok(None)

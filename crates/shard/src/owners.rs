@@ -9,6 +9,8 @@
 //!   STATE_DIR/owners/ID.hearth      the record of a disk whose origin is no file, where they do not
 //! ```
 //!
+//! While nothing is at an origin's path, the record is taken to be where the shared folder has one, and
+//! beside that path if the folder has none: a file that is missing for a moment is a file.
 //! HASH is of the origin's address, so hosts that share a folder have to spell that alike. A file is
 //! locked itself; what is no file cannot be, or only on one host, hence the lock beside the record.
 //!
@@ -62,6 +64,8 @@ use xxhash_rust::xxh3::xxh3_128;
 const SUFFIX: &str = ".hearth";
 /// What is added to the name of a record that stands for an origin which cannot be locked.
 const LOCK_SUFFIX: &str = ".lock";
+/// Links from one to the next that Linux follows (path_resolution(7)).
+const LINKS_MAX: usize = 40;
 /// The folder in the state directory.
 const FOLDER: &str = "owners";
 
@@ -133,10 +137,17 @@ pub struct OwnerFile {
 impl OwnerFile {
     /// Where the record of this disk is, as the cache with this name writes it.
     pub fn new(disk: DiskId, origin: &OriginSpec, folders: &Folders, cache_name: &str) -> Self {
-        let beside = beside(origin);
         let hash = xxh3_128(origin.to_string().as_bytes());
-        let shared = folders.shared.as_ref().filter(|_| beside.is_none());
+        let shared = folders.shared.as_ref();
         let shared = shared.map(|shared| shared.join(format!("{hash:032x}{SUFFIX}")));
+        let is_shared = |path: &PathBuf| path.is_file();
+        let beside = match beside(origin) {
+            // A device that is missing has its record where it was.
+            Beside::Missing(_) if shared.as_ref().is_some_and(is_shared) => None,
+            Beside::File(path) | Beside::Missing(path) => Some(path),
+            Beside::Nothing => None,
+        };
+        let shared = shared.filter(|_| beside.is_none());
         Self {
             disk,
             lock_path: shared.as_deref().map(|path| added(path, LOCK_SUFFIX)),
@@ -364,17 +375,43 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Beside an origin that is a file; other origins have no folder that goes where they go.
-fn beside(origin: &OriginSpec) -> Option<PathBuf> {
+/// Where the record of an origin is that has a folder which goes where the origin goes.
+enum Beside {
+    /// The origin is a file.
+    File(PathBuf),
+    /// Nothing is there at present. What comes back may be a file.
+    Missing(PathBuf),
+    /// The origin is no file.
+    Nothing,
+}
+
+fn beside(origin: &OriginSpec) -> Beside {
     let OriginSpec::File(file) = origin else {
-        return None;
+        return Beside::Nothing;
     };
-    // A link is not the file: two of them must not lead to two records.
-    let path = std::fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
-    if !std::fs::metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
-        return None;
+    // A link is not the file: two of them must not lead to two records, also while the file is missing.
+    let path = followed(&file.path);
+    match std::fs::metadata(&path) {
+        Ok(metadata) if metadata.is_file() => Beside::File(added(&path, SUFFIX)),
+        Ok(_) => Beside::Nothing,
+        Err(_) => Beside::Missing(added(&path, SUFFIX)),
     }
-    Some(added(&path, SUFFIX))
+}
+
+/// Where links lead, also if nothing is there.
+fn followed(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&path) else {
+            break;
+        };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    let (folder, name) = (path.parent(), path.file_name());
+    match (folder.and_then(|folder| folder.canonicalize().ok()), name) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path,
+    }
 }
 
 fn added(path: &Path, suffix: &str) -> PathBuf {

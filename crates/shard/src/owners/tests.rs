@@ -286,6 +286,49 @@ fn a_link_leads_to_the_record_of_the_file() {
     assert_eq!(record(&file), Some(OPEN));
 }
 
+#[test]
+fn a_file_that_is_missing_for_a_moment_keeps_its_record() {
+    let place = Place::new();
+    place.file(1).store(OPEN, 0).unwrap();
+    let link = place.path("link");
+    std::os::unix::fs::symlink("images/web", &link).unwrap();
+    std::fs::remove_file(place.path("images/web")).unwrap();
+    let folders = Folders {
+        shared: Some(place.folder.path().to_owned()),
+        ..place.alone()
+    };
+    for path in [place.path("images/web"), link] {
+        let origin = OriginSpec::File(FileSpec {
+            path,
+            direct: false,
+        });
+        let mut file = OwnerFile::new(DiskId::from_u128(1), &origin, &folders, "main");
+        assert_eq!(record(&file), Some(OPEN));
+        // The shared folder is for what is no file.
+        file.lock(false).unwrap();
+        assert!(file.watch().is_none());
+    }
+}
+
+#[test]
+fn a_device_that_is_missing_for_a_moment_keeps_its_record() {
+    let place = Place::new();
+    let device = place.path("device");
+    std::os::unix::fs::symlink("/dev/null", &device).unwrap();
+    let origin = OriginSpec::File(FileSpec {
+        path: device.clone(),
+        direct: false,
+    });
+    let folders = Folders {
+        shared: Some(place.folder.path().to_owned()),
+        ..place.alone()
+    };
+    let file = || OwnerFile::new(DiskId::from_u128(1), &origin, &folders, "main");
+    file().store(OPEN, 0).unwrap();
+    std::fs::remove_file(&device).unwrap();
+    assert_eq!(record(&file()), Some(OPEN));
+}
+
 /// As a host with this number sees an export, with a folder that all of them share.
 fn export(place: &Place, host: u128) -> OwnerFile {
     let origin = OriginSpec::File(FileSpec {
