@@ -2,6 +2,7 @@
 //! is counted of it.
 
 use crate::api::{ControlError, Effect, RequestId, Tenure, WritePolicy};
+use crate::late_reads::LateReads;
 use crate::limits::REQUEST_BYTES_MAX;
 use crate::ports::Ports;
 use crate::stats::DiskStats;
@@ -31,6 +32,7 @@ pub(crate) struct Disk {
     pub(crate) epoch: u64,
     /// A flush of its origin has failed that no guest had asked for, and none has been told since.
     pub(crate) failed_flush_untold: bool,
+    pub(crate) late_reads: LateReads,
 }
 
 /// All disks of a cache, by slot.
@@ -253,6 +255,7 @@ impl Disk {
             tenure,
             epoch: 0,
             failed_flush_untold: false,
+            late_reads: LateReads::default(),
         }
     }
 

@@ -24,7 +24,8 @@
 //!  │ what has a state of its own, and knows no Cache            │
 //!  │ disks   under_way (Reads)   writes (Writes)   back (Backs) │
 //!  │ jobs   fills   prefetches   tenants   views   ports        │
-//!  │ flash_use   host_record   lateness   slow_reads            │
+//!  │ flash_use   host_record   lateness   late_reads            │
+//!  │ slow_reads                                                 │
 //!  │ admission  verdicts, bytes that wait in memory for one     │
 //!  │ block-store  what lies on flash: index, segments, journal, │
 //!  │              dirty logs, recovery                          │
@@ -55,6 +56,7 @@ mod fills;
 mod flash_use;
 mod host_record;
 mod jobs;
+mod late_reads;
 mod lateness;
 mod lending;
 mod limits;

@@ -61,6 +61,30 @@ impl<'a> OriginFlushes<'a> {
         self.ports.flush_origin(disk, since, purpose);
     }
 
+    /// A guest's flush of a disk under write-back waits for a flush of the origin, if the guest has read what only that
+    /// makes durable. False if it has not.
+    pub(crate) fn ask_for_late_reads(&mut self, request: RequestId, disk: DiskSlot) -> bool {
+        let served = self.disks.get_mut(disk);
+        let ended = served.and_then(|served| served.late_reads.to_flush());
+        let Some(ended) = ended.filter(|_| holds(Guard::LateReadsAreFlushed)) else {
+            return false;
+        };
+        let since = self.flash.flush_mark(self.ports, disk);
+        let purpose = FlushPurpose::LateReads { request, ended };
+        self.ports.flush_origin(disk, since, purpose);
+        true
+    }
+
+    /// A flush of a destage has failed. The guest knows nothing of it: what the log has comes again. What the guest
+    /// has read of late changes does not, so the guest's next flush fails.
+    pub(crate) fn destage_failed(&mut self, disk: DiskSlot) {
+        if let Some(served) = self.disks.get_mut(disk) {
+            served.failed_flush_untold |=
+                served.late_reads.to_flush().is_some() && holds(Guard::LateReadsAreFlushed);
+        }
+        self.may_have_lost(disk);
+    }
+
     /// A flush of a disk's origin has ended. `is_told` if a guest's flush is answered by this.
     ///
     /// # Errors
@@ -105,7 +129,7 @@ impl<'a> OriginFlushes<'a> {
 
     /// A flush of a disk's origin has failed: forgets everything that is cached, or on its way into the
     /// cache, and that the origin may have lost. Other flushes that are under way say nothing now.
-    pub(crate) fn may_have_lost(&mut self, disk: DiskSlot) {
+    fn may_have_lost(&mut self, disk: DiskSlot) {
         self.ports.flush_failed(disk);
         if !holds(Guard::FailedFlushForgets) {
             return;

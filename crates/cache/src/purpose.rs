@@ -148,6 +148,9 @@ pub(crate) struct OriginFlush {
 pub(crate) enum FlushPurpose {
     /// A guest's request.
     Guest { request: RequestId, asked: Asked },
+    /// A guest's flush of a disk under write-back, of which this many late changes had been read. Its log is
+    /// flushed next.
+    LateReads { request: RequestId, ended: u64 },
     /// The cache itself.
     Own,
     /// A disk that comes under write-back, with this number of the flush.

@@ -4,7 +4,8 @@
 mod rig;
 
 use block_io::IoError;
-use rig::{Rig, page};
+use cache::{Command, WritePolicy};
+use rig::{Rig, lazy, page};
 use units::Duration;
 
 /// A disk of which block 3 is cached, and a write to it was given up that is not over.
@@ -73,4 +74,48 @@ fn a_flush_does_not_vouch_for_what_a_former_process_has_left_to_come() {
     rest_without_flush(&mut rig);
     rig.cut_power_of_origin();
     assert_eq!(rig.read(3), Ok(page(1)));
+}
+
+/// The same disk under write-back, and its guest has read what has come meanwhile.
+fn read_under_back() -> Rig {
+    let mut rig = given_up();
+    rig.power_cut_of_nothing();
+    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    assert_eq!(rig.read(3), Ok(page(2)), "it has come meanwhile");
+    rig
+}
+
+#[test]
+fn a_flush_under_write_back_makes_durable_what_was_read_of_a_late_change() {
+    let mut rig = read_under_back();
+    assert_eq!(rig.durable_block(3), page(1));
+    rig.flush();
+    assert_eq!(rig.durable_block(3), page(2));
+    rig.write(5, 9);
+    rig.told.clear();
+    rig.flush();
+    assert!(rig.told.is_empty(), "the log is enough again");
+}
+
+#[test]
+fn a_flush_under_write_back_fails_when_the_origin_cannot_be_flushed_of_a_late_change() {
+    let mut rig = read_under_back();
+    rig.flush_loses = true;
+    let flush = rig.begin_flush();
+    assert_eq!(rig.answer(flush), Some(Err(IoError::Failed)));
+    assert_eq!(rig.read(3), Ok(page(1)));
+}
+
+#[test]
+fn a_guest_is_told_when_a_destage_has_lost_what_was_read_of_a_late_change() {
+    let mut rig = read_under_back();
+    rig.write(5, 9);
+    rig.flush_loses = true;
+    rig.command(Command::Destage { disk: rig.disk });
+    rig.pass(Duration::from_millis(200));
+    rig.flush_loses = false;
+    let flush = rig.begin_flush();
+    assert_eq!(rig.answer(flush), Some(Err(IoError::Failed)));
+    assert_eq!(rig.read(3), Ok(page(1)));
+    rig.flush();
 }

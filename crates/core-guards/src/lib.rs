@@ -52,6 +52,8 @@ guards::guards! {
         OriginFlushBeforeTrust,
         /// What a change that the origin gave up has left is flushed before it is trusted.
         LateBytesAreFlushed,
+        /// Under write-back, what a guest has read of a change that the origin gave up is flushed with the guest's flush.
+        LateReadsAreFlushed,
         /// Copies of what the origin may have lost leave the cache when a flush of it fails.
         FailedFlushForgets,
         /// A guest is told of a flush that failed and that it had not asked for.

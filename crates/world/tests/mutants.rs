@@ -53,6 +53,11 @@ const LATE: Worlds = Worlds {
     first: LATE_FIRST[0],
     every: YOUNGER_EVERY,
 };
+/// The same with write-back.
+const LATE_BACK: Worlds = Worlds {
+    first: LATE_FIRST[1],
+    every: YOUNGER_EVERY,
+};
 const HASTY: Worlds = special(HASTY_FIRST);
 const COMMANDED: Worlds = special(COMMANDED_FIRST);
 const ROTTEN: Worlds = special(ROTTEN_FIRST);
@@ -216,6 +221,9 @@ missed! {
     }
     LATE {
         flush_what_has_come_late: LateBytesAreFlushed from 169990 ["I1", "I3"],
+    }
+    LATE_BACK {
+        flush_what_was_read_of_a_late_change: LateReadsAreFlushed from 1051935 ["I2"],
     }
     HASTY {
         know_the_segment_before_memory_forgets: OpenBeforeForgotten from 1677 ["I1", "I6", "prefix"],

@@ -9,7 +9,7 @@ use crate::purpose::{FlushPurpose, OriginFlush, OriginPurpose, ReadPurpose};
 use crate::reads::Filled;
 use crate::request::Asked;
 use block_io::{Buf, FlashDone, IoError, OriginDone, PAGE_BYTES, Slice};
-use block_store::{Own, Progress, Purpose, Store};
+use block_store::{Own, Progress, Purpose};
 use units::{DiskSlot, Instant};
 
 impl Cache {
@@ -87,7 +87,7 @@ impl Cache {
         let (purpose, time) = self.state.ports.origin_completed(done.token);
         if done.volatile {
             let disk = purpose.disk_of_read(self.state.reads.fills());
-            late_change_read(self.state.flash.as_mut(), disk);
+            self.late_change_read(disk);
         }
         match purpose {
             OriginPurpose::Fill(fill) => {
@@ -130,14 +130,29 @@ impl Cache {
             OriginPurpose::DestageFlush(disk, flush) => {
                 self.state.ports.schedule(disk);
                 if done.result.is_err() {
-                    // What the origin may have lost of the log comes again.
-                    self.state.origin_flushes().may_have_lost(disk);
+                    self.state.origin_flushes().destage_failed(disk);
                 }
                 self.state.destager().flush_done(disk, flush, done.result);
             }
             OriginPurpose::Flush(flush) => self.flush_done(flush, done.result),
         }
         self.pump();
+    }
+
+    /// A read has brought what a change has left that the origin had given up. For flushes of the origin that change
+    /// ends only now.
+    fn late_change_read(&mut self, disk: Option<DiskSlot>) {
+        let Some(disk) = disk else {
+            return;
+        };
+        if let Some(flash) = self.state.flash.as_mut()
+            && holds(Guard::LateBytesAreFlushed)
+        {
+            flash.origins_mut().write_ended(disk);
+        }
+        if let Some(served) = self.state.disks.get_mut(disk) {
+            served.late_reads.read();
+        }
     }
 
     /// A flush of an origin has ended that was not a destage's.
@@ -148,7 +163,7 @@ impl Cache {
             FlushPurpose::Guest {
                 asked: Asked::Flush,
                 ..
-            }
+            } | FlushPurpose::LateReads { .. }
         );
         if matches!(flush.purpose, FlushPurpose::Own)
             && let Some(flash) = self.state.flash.as_mut()
@@ -168,7 +183,13 @@ impl Cache {
                 let result = result.map(|()| ControlOutcome::Done);
                 self.state.ports.push(Effect::ControlDone { id, result });
             }
-            FlushPurpose::Guest { request, .. } => {
+            FlushPurpose::LateReads { request, ended } if result.is_ok() => {
+                if let Some(served) = self.state.disks.get_mut(disk) {
+                    served.late_reads.flushed(ended);
+                }
+                self.flush(request, disk);
+            }
+            FlushPurpose::Guest { request, .. } | FlushPurpose::LateReads { request, .. } => {
                 let was_told = is_told && self.state.disks.tells_of_failed_flush(disk);
                 let result = if was_told {
                     result.and(Err(IoError::Failed))
@@ -180,15 +201,6 @@ impl Cache {
                     .reply(&mut self.state.ports, disk, request, result);
             }
         }
-    }
-}
-
-/// For flushes of this disk's origin, a change that it had given up ends only now that it is read.
-fn late_change_read(flash: Option<&mut Store>, disk: Option<DiskSlot>) {
-    if let (Some(flash), Some(disk)) = (flash, disk)
-        && holds(Guard::LateBytesAreFlushed)
-    {
-        flash.origins_mut().write_ended(disk);
     }
 }
 

@@ -108,10 +108,10 @@ impl Cache {
             }
             Verb::Flush => {
                 stats.flush_requests += 1;
-                if back && self.state.back_requests().flush(id, disk) {
+                if back && self.state.origin_flushes().ask_for_late_reads(id, disk) {
                     return;
                 }
-                self.state.origin_flushes().ask(id, disk, Asked::Flush);
+                self.flush(id, disk);
             }
             Verb::Discard { offset, length } => {
                 stats.erase_requests += 1;
@@ -127,6 +127,13 @@ impl Cache {
                 let change = Change::Zeroes { may_unmap, fua };
                 self.write(span(offset, length), change);
             }
+        }
+    }
+
+    /// Answers a guest's flush when what the guest was told of is durable in the log, or at the origin without one.
+    pub(super) fn flush(&mut self, id: RequestId, disk: DiskSlot) {
+        if !self.state.backs.has(disk) || !self.state.back_requests().flush(id, disk) {
+            self.state.origin_flushes().ask(id, disk, Asked::Flush);
         }
     }
 
