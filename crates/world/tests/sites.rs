@@ -7,13 +7,15 @@ use world::{Marks, Options, sites};
 const SEEDS: u64 = 2_000;
 
 /// What the seeds above must reach.
-const RARE: [&str; 37] = [
+const RARE: [&str; 41] = [
     "asked the lender",
     "attach refused",
     "boot",
     "borrowed",
     "chunk left in retained memory",
     "connection ended",
+    "copied ahead",
+    "copy failed",
     "daemon killed",
     "detach refused",
     "error reached the guest",
@@ -41,8 +43,10 @@ const RARE: [&str; 37] = [
     "second start",
     "shipped",
     "source goes on",
+    "stale discarded",
     "standby dropped leftovers",
     "tail lost",
+    "the copy counts",
     "waited for what was given up",
     "went on at the source",
 ];

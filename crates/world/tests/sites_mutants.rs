@@ -96,5 +96,7 @@ missed! {
     ship_to_the_end: HandOver handoff::Guard, ShippedToTheEnd from 0 &["I1"],
     hold_what_was_shipped_until_the_disk_is_closed: Site sites::Guard, HeldUntilClosed from 1500 &["I8"],
     decide_who_has_what_the_origin_lacks: Site sites::Guard, DecisionNamesKept from 0 &["I8"],
+    tell_what_was_changed: Borrowing borrowing::Guard, ChangesAreTold from 0 &["I1"],
+    ask_what_is_stale_once_more: Site sites::Guard, StaleOnceMore from 1100 &["I1"],
     void_leftovers_first: Core core_guards::Guard, LeftoversFirst from 0 &["I5"],
 }

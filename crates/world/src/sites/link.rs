@@ -34,6 +34,13 @@ pub(super) enum Frame {
     Watch { number: u64 },
     /// The answer: in which epoch it is served there, if it is.
     Watched { number: u64, epoch: Option<u64> },
+    /// What has changed of the disk that is copied in this epoch, and was not told?
+    AskStale { number: u64, epoch: u64 },
+    /// The answer, unless the owner does not know.
+    Stale {
+        number: u64,
+        runs: Option<Vec<Blocks>>,
+    },
 }
 
 /// What a borrower asks.

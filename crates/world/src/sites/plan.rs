@@ -7,7 +7,9 @@ use units::{Duration, Prng};
 
 /// Of so many seeds in a row the later half ships, if it has write-back.
 const SHIPS_EVERY: u64 = 4;
-/// Seeds that ship nothing: among them are those that miss the rules which few worlds do.
+/// Of so many seeds in a row the cache goes ahead in the last one: in every other one of those that ship, and as often in others.
+const COPIES_EVERY: u64 = 2;
+/// Seeds that ship and copy nothing: among them are those that miss the rules which few worlds do.
 const SHIPS_NOT: std::ops::Range<u64> = 20_000..80_000;
 
 /// What a seed says of a world with two hosts.
@@ -31,6 +33,8 @@ pub(super) struct Plan {
     pub(super) loan_faults: LoanFaults,
     /// What the origin lacks goes along with the disk.
     pub(super) ships: bool,
+    /// The cache of the disk goes ahead of it.
+    pub(super) copies: bool,
 }
 
 impl Plan {
@@ -74,6 +78,7 @@ impl Plan {
         let plan = Self {
             policy,
             ships: policy == WritePolicy::Back && may_ship(seed),
+            copies: may_copy(seed),
             moves: 1 + dice.below(6),
             deaths,
             cuts,
@@ -89,6 +94,10 @@ impl Plan {
         };
         (plan, settings)
     }
+}
+
+fn may_copy(seed: u64) -> bool {
+    seed % COPIES_EVERY == COPIES_EVERY - 1 && !SHIPS_NOT.contains(&seed)
 }
 
 fn may_ship(seed: u64) -> bool {

@@ -13,12 +13,14 @@ mod hand_over;
 mod lending;
 mod life;
 mod link_end;
+mod noted;
 mod shipping;
 mod standing;
 
 use self::borrowing::{Arrival, Borrowing, Borrows};
 pub(super) use self::lending::LoanFaults;
 use self::lending::{Lending, Lends};
+use self::noted::Noted;
 use self::shipping::{Ships, kept_with};
 use self::standing::{Standby, StandsBy};
 use super::clients::{Asked, Clients, Served};
@@ -63,6 +65,8 @@ enum Asker {
     PeerHas(u64, Vec<u8>),
     /// What pulls the lender's blocks into the cache.
     Pull,
+    /// What discards what the owner has changed.
+    Stale,
 }
 
 /// What is under way for the ownership.
@@ -105,6 +109,7 @@ struct Life {
     borrowing: Option<Borrowing>,
     lending: Lending,
     ships: Ships,
+    noted: Noted,
     stands_by: StandsBy,
 }
 
@@ -118,6 +123,8 @@ pub(super) struct Site {
     decision: Option<(Decision, Option<Kept>)>,
     /// What the origin lacks goes along with the disk.
     ships: bool,
+    /// The cache of the disk goes ahead of it.
+    copies: bool,
     life: Life,
     answers: Vec<Answer>,
 }
@@ -131,6 +138,7 @@ impl Site {
             device: CacheDevice::blank(run).formatted(FIRST_CACHE + number as u128),
             decision: None,
             ships: plan.ships,
+            copies: plan.copies,
             life: Life::new(None, run.now()),
             answers: Vec::new(),
         }
@@ -327,6 +335,7 @@ impl Site {
             }
             let id = RequestId(at.run.next_id());
             let asker = Asker::Guest(asked.request);
+            self.life.noted.begins(asked.request, &asked.verb);
             self.life.ask_cache(id, asker, asked.verb, at.run.now());
             return Ok(());
         }
@@ -376,7 +385,10 @@ impl Site {
             slices.collect::<Vec<u8>>()
         });
         match self.life.asked.remove(&id) {
-            Some(Asker::Guest(request)) => self.answer(request, bytes),
+            Some(Asker::Guest(request)) => {
+                self.life.noted.ends(request, bytes.is_err());
+                self.answer(request, bytes);
+            }
             Some(Asker::Peer(number)) => self.lends(at).has_read(number, bytes.ok()),
             Some(Asker::PeerHas(number, read)) => {
                 let bytes = bytes.is_ok().then_some(read);
@@ -384,6 +396,7 @@ impl Site {
                     .send(self.number, Frame::Bytes { number, bytes }, at.run);
             }
             Some(Asker::Pull) => self.borrows(at).pull(),
+            Some(Asker::Stale) => Standby::of(self).discarded(bytes.is_ok(), at),
             None => {}
         }
     }
@@ -413,7 +426,10 @@ impl Site {
                 life.borrowing.as_ref().and_then(Borrowing::next_deadline),
             ),
             (Due::LateLoan, life.lending.next_answer()),
-            (Due::Standing, life.next_of_standing(self.ships)),
+            (
+                Due::Standing,
+                life.next_of_standing(self.ships || self.copies),
+            ),
         ]
     }
 

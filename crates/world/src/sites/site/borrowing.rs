@@ -8,7 +8,7 @@
 use super::{Around, Asker, Life};
 use crate::sites::guard::{Guard, holds};
 use crate::sites::link::{Frame, Lent, Question};
-use block_io::{OriginDone, OriginOp, Verb};
+use block_io::{IoError, OriginDone, OriginOp, OriginVerb, Verb};
 use borrowing::{Ask, Borrower, Ended, Run};
 use cache::RequestId;
 use handoff::{Action, Event, Message, Role};
@@ -82,6 +82,14 @@ impl Borrowing {
         }
     }
 
+    /// For a disk that stands by here and is the other host's since this epoch.
+    pub(super) fn of_standby(first: u64, epoch: u64) -> Self {
+        Self {
+            epoch: Some(epoch),
+            ..Self::new(first)
+        }
+    }
+
     /// When the borrower has work next.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.borrower.next_deadline()
@@ -152,21 +160,28 @@ impl<'a, 'b> Borrows<'a, 'b> {
     /// An operation of the origin.
     pub(super) fn ask_origin(&mut self, op: OriginOp) {
         let mut ended = Ended::default();
+        let is_read = matches!(op.verb, OriginVerb::Read { .. });
+        let is_here = self.life.opened.is_some();
         match &mut self.life.borrowing {
-            Some(borrowing) => borrowing.borrower.submit(op, self.at.run.now(), &mut ended),
-            None => ended.origin.push(op),
+            // What is discarded the other host has changed: it may be borrowed again.
+            Some(borrowing) if is_read || is_here => {
+                borrowing.borrower.submit(op, self.at.run.now(), &mut ended)
+            }
+            _ => ended.origin.push(op),
         }
-        let done = self.pass_on(ended);
-        assert!(done.is_empty(), "the lender has not answered yet");
+        for done in self.pass_on(ended) {
+            self.life.process.origin_done(done, self.at.run.now());
+        }
     }
 
     /// What the borrower passes on, and what it has ended.
-    fn pass_on(&mut self, ended: Ended) -> Vec<OriginDone> {
+    fn pass_on(&mut self, mut ended: Ended) -> Vec<OriginDone> {
         let now = self.at.run.now();
         for op in ended.origin {
-            let opened = self.life.opened.as_mut();
-            let opened = opened.expect("who borrows has the origin open");
-            self.at.shared.submit(opened, op.token, op.verb, now);
+            match &mut self.life.opened {
+                Some(opened) => self.at.shared.submit(opened, op.token, op.verb, now),
+                None => ended.done.push(without_origin(op)),
+            }
         }
         let epoch = self.life.borrowing.as_ref().and_then(|one| one.epoch);
         for Ask { number, run } in ended.asks {
@@ -209,7 +224,7 @@ impl<'a, 'b> Borrows<'a, 'b> {
         self.with_borrower(|borrower, ended| borrower.tick(now, ended));
     }
 
-    fn end_borrowing(&mut self) {
+    pub(super) fn end_borrowing(&mut self) {
         self.stop_asking();
         self.with_borrower(Borrower::end);
     }
@@ -227,7 +242,7 @@ impl<'a, 'b> Borrows<'a, 'b> {
         }
     }
 
-    fn ask_contents(&mut self, from: u32) {
+    pub(super) fn ask_contents(&mut self, from: u32) {
         let Some(borrowing) = &mut self.life.borrowing else {
             return;
         };
@@ -291,12 +306,20 @@ impl<'a, 'b> Borrows<'a, 'b> {
         let Some(borrowing) = &mut self.life.borrowing else {
             return;
         };
-        if borrowing.next != Next::Pull || !self.life.serves() {
+        let standby = self.life.stands_by.slot();
+        if borrowing.next != Next::Pull || !(self.life.serves() || standby.is_some()) {
             return;
         }
         let Some(Run { first, count }) =
             self.life.borrowing.as_mut().and_then(Borrowing::next_pull)
         else {
+            if standby.is_some() {
+                self.at.run.hit("copied ahead");
+                if let Some(borrowing) = &mut self.life.borrowing {
+                    borrowing.next = Next::Nothing;
+                }
+                return;
+            }
             self.at.run.hit("pulled everything");
             return self.end_borrowing();
         };
@@ -306,6 +329,23 @@ impl<'a, 'b> Borrows<'a, 'b> {
             length: Bytes::new(u64::from(count) * BLOCK_BYTES),
         };
         let now = self.at.run.now();
-        self.life.ask_cache(id, Asker::Pull, verb, now);
+        let disk = standby.or(self.life.slot()).expect("it is attached");
+        self.life.ask_standby(id, Asker::Pull, (disk, verb), now);
+    }
+}
+
+/// What becomes of an operation of a disk that is another host's: nothing is read past that host, and nothing changed.
+fn without_origin(op: OriginOp) -> OriginDone {
+    let result = match op.verb {
+        OriginVerb::Read { .. } => Err(IoError::Failed),
+        OriginVerb::Discard { .. } | OriginVerb::Flush => Ok(()),
+        OriginVerb::Write { .. } | OriginVerb::WriteZeroes { .. } => Err(IoError::NotPermitted),
+    };
+    OriginDone {
+        token: op.token,
+        buf: op.verb.into_buf(),
+        result,
+        volatile: false,
+        passes: false,
     }
 }

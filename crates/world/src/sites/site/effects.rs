@@ -40,7 +40,7 @@ impl Site {
                     let number = self.number;
                     let what = |verb: &OriginVerb| format!("host {number} origin {verb:?}");
                     at.run.event(&[5, op.token.0], || what(&op.verb));
-                    if self.life.opened.is_none() {
+                    if self.life.opened.is_none() && !self.life.stands_by.is_copying() {
                         let what = what(&op.verb) + " without the origin";
                         return Err(Violation::new("I5", what));
                     }

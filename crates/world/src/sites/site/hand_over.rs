@@ -220,6 +220,7 @@ impl Site {
     ) -> Result<(), Violation> {
         let host = self.number;
         self.life.ships.end_copy();
+        self.life.noted.unwatch();
         if Standby::of(self).leaves_standing(epoch, at) {
             let soon = at.run.now() + Duration::from_micros(300);
             self.begin(Action::Take { epoch }, Step::At(soon));

@@ -63,9 +63,14 @@ impl Lending {
         self.answers.iter().map(|(at, ..)| *at).min()
     }
 
-    fn request(&mut self, epoch: u64, question: Question, at: &Around) -> Option<LoanRequest> {
+    fn request(
+        &mut self,
+        (epoch, is_copied): (u64, bool),
+        question: Question,
+        at: &Around,
+    ) -> Option<LoanRequest> {
         let is_lent = self.lent == Some(epoch) || !holds(Guard::LoansHaveEpochs);
-        if !is_lent {
+        if !is_lent && !is_copied {
             return None;
         }
         let disk = at.shared.disk().id();
@@ -141,7 +146,9 @@ impl<'a, 'b> Lends<'a, 'b> {
             let of = (self.at.shared.disk().id(), epoch);
             self.life.ships.request(id, of, question)
         } else {
-            self.life.lending.request(epoch, question, self.at)
+            let is_copied = self.life.noted.is_copied(epoch);
+            let of = (epoch, is_copied);
+            self.life.lending.request(of, question, self.at)
         };
         let now = self.at.run.now();
         if let (Some(request), Some(cache)) = (request, self.life.process.cache_mut()) {

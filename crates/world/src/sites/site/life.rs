@@ -2,6 +2,7 @@
 
 use super::borrowing::Arrival;
 use super::lending::Lending;
+use super::noted::Noted;
 use super::shipping::Ships;
 use super::standing::StandsBy;
 use super::{Asker, Life, Step, Work};
@@ -45,6 +46,7 @@ impl Life {
             borrowing: None,
             lending: Lending::default(),
             ships: Ships::default(),
+            noted: Noted::default(),
             stands_by: StandsBy::default(),
         }
     }
@@ -62,8 +64,19 @@ impl Life {
 
     /// The cache is asked, which has the disk.
     pub(super) fn ask_cache(&mut self, id: RequestId, asker: Asker, verb: Verb, now: Instant) {
-        self.asked.insert(id, asker);
         let disk = self.slot().expect("the disk is here");
+        self.ask_standby(id, asker, (disk, verb), now);
+    }
+
+    /// The cache is asked about the disk of this slot, which may be the other host's.
+    pub(super) fn ask_standby(
+        &mut self,
+        id: RequestId,
+        asker: Asker,
+        (disk, verb): (DiskSlot, Verb),
+        now: Instant,
+    ) {
+        self.asked.insert(id, asker);
         let cache = self.process.cache_mut().expect("it serves");
         let vm = cache.facts().tenant_of(disk).expect("the disk is served");
         let request = Request { id, disk, vm, verb };

@@ -24,6 +24,7 @@ impl Site {
                 at.link
                     .send(self.number, Frame::Client { is_there }, at.run);
                 self.life.ships.end_copy();
+                self.life.noted.unwatch();
                 Standby::of(self).stand_down(at);
                 self.tell(Event::Linked, at)?;
                 self.borrows(at).lender_linked(true);
@@ -35,6 +36,7 @@ impl Site {
                 self.life.clients.incoming(false, at.run.now());
                 self.borrows(at).lender_linked(false);
                 self.life.ships.end_copy();
+                self.life.noted.unwatch();
                 Standby::of(self).stand_down(at);
                 self.tell(Event::LinkLost, at)
             }
@@ -63,7 +65,9 @@ impl Site {
                 frame @ (Frame::Borrow { .. }
                 | Frame::Lent(..)
                 | Frame::Watch { .. }
-                | Frame::Watched { .. }),
+                | Frame::Watched { .. }
+                | Frame::AskStale { .. }
+                | Frame::Stale { .. }),
             ) => {
                 hears_of_loans(self, frame, at);
                 Ok(())
@@ -113,6 +117,11 @@ fn hears_of_loans(site: &mut Site, frame: Frame, at: &mut Around) {
             }
         }
         Frame::Watch { number } => Shipper::of(site).watch(number, at),
+        Frame::AskStale { number, epoch } => {
+            let from = site.number;
+            site.life.tell_stale(from, (number, epoch), at);
+        }
+        Frame::Stale { number, runs } => Standby::of(site).stale_came(number, runs, at),
         Frame::Watched { number, epoch } => Standby::of(site).watched(number, epoch, at),
         Frame::Said(_) | Frame::Client { .. } | Frame::Read { .. } | Frame::Bytes { .. } => {
             unreachable!("these are about no loan")

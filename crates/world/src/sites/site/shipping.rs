@@ -158,11 +158,15 @@ impl<'a> Shipper<'a> {
     pub(super) fn watch(&mut self, number: u64, at: &mut Around) {
         // Who begins to copy drops what it had kept, which a claim that is open may count on.
         let ownership = self.life.ownership.as_ref();
-        let serving = ownership.filter(|ownership| ownership.serves());
+        let serving = ownership.filter(|one| one.serves() || !holds(Guard::CopyOfServed));
         let epoch = serving.and_then(Ownership::epoch);
-        if let Some(epoch) = epoch {
+        if let (Some(epoch), Some(disk)) = (epoch, self.life.slot()) {
             self.life.ships.begin_copy(epoch);
+            let cache = self.life.process.cache().expect("it serves");
+            let failed = cache.facts().failed_flushes(disk);
+            self.life.noted.watch(epoch, (disk, failed));
         }
+        let epoch = epoch.filter(|epoch| self.life.noted.is_copied(*epoch));
         let watched = Frame::Watched { number, epoch };
         at.link.send(self.number, watched, at.run);
     }

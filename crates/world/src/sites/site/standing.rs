@@ -5,6 +5,9 @@
 //!                                     └── the link is lost, nobody waits, the disk comes: detached, its log stays
 //! ```
 
+mod copying;
+
+use self::copying::Copying;
 use super::shipping::stretch;
 use super::{Around, Life, Site};
 use crate::sites::link::{Frame, Lent, Question};
@@ -55,6 +58,8 @@ struct Standing {
     next_at: Instant,
     /// It is to leave as soon as it can.
     ends: bool,
+    /// The cache goes ahead.
+    copying: Option<Copying>,
 }
 
 /// Whether the disk stands by here.
@@ -72,8 +77,25 @@ impl StandsBy {
     pub(super) fn next(&self) -> Instant {
         match &self.standing {
             None => self.not_before,
-            Some(standing) => standing.next_at,
+            Some(standing) => {
+                let copying = standing.copying.as_ref().and_then(Copying::next);
+                copying.map_or(standing.next_at, |at| at.min(standing.next_at))
+            }
         }
+    }
+
+    /// Where it stands by, if it does and is not about to leave.
+    pub(super) fn slot(&self) -> Option<DiskSlot> {
+        match self.standing.as_ref()?.state {
+            State::Stands(disk) | State::Keeps(disk, _) => Some(disk),
+            State::Watching(_) | State::Attaching(_) | State::Leaving(_) => None,
+        }
+    }
+
+    /// Whether the cache goes ahead, or went.
+    pub(super) fn is_copying(&self) -> bool {
+        let standing = self.standing.as_ref();
+        standing.is_some_and(|standing| standing.copying.is_some())
     }
 
     /// With which tenure the disk is taken in this epoch, as far as what is kept of it says.
@@ -91,17 +113,17 @@ impl StandsBy {
 }
 
 impl Life {
-    /// Whether the disk is to stand by here, if the hosts hear each other.
-    pub(super) fn may_stand(&self, ships: bool) -> bool {
+    /// Whether the disk is to stand by here, if it may and the hosts hear each other.
+    pub(super) fn may_stand(&self, may: bool) -> bool {
         let role = self.ownership.as_ref().map(Ownership::role);
         let waits = matches!(role, Some(Role::Standby | Role::Claiming));
-        ships && waits && self.clients.are_there() && self.slot().is_none()
+        may && waits && self.clients.are_there() && self.slot().is_none()
     }
 
     /// When something is to be done, or is late.
-    pub(super) fn next_of_standing(&self, ships: bool) -> Option<Instant> {
+    pub(super) fn next_of_standing(&self, may: bool) -> Option<Instant> {
         let stands_by = &self.stands_by;
-        let is_due = stands_by.standing.is_some() || self.may_stand(ships);
+        let is_due = stands_by.standing.is_some() || self.may_stand(may);
         is_due.then(|| stands_by.next())
     }
 }
@@ -111,6 +133,7 @@ pub(super) struct Standby<'a> {
     number: usize,
     cache: u128,
     ships: bool,
+    copies: bool,
     life: &'a mut Life,
 }
 
@@ -120,6 +143,7 @@ impl<'a> Standby<'a> {
             number: site.number,
             cache: site.device.uuid(),
             ships: site.ships,
+            copies: site.copies,
             life: &mut site.life,
         }
     }
@@ -129,11 +153,15 @@ impl<'a> Standby<'a> {
         let now = at.run.now();
         let Some(standing) = &mut self.life.stands_by.standing else {
             self.life.stands_by.not_before = now + PAUSE;
-            if at.link.is_linked(self.number) && self.life.may_stand(self.ships) {
+            let may = self.ships || self.copies;
+            if at.link.is_linked(self.number) && self.life.may_stand(may) {
                 self.ask_to_watch(at);
             }
             return;
         };
+        if standing.next_at > now {
+            return self.copy_on(at);
+        }
         standing.next_at = now + ANSWER_TIME_MAX;
         match standing.state {
             State::Watching(_) => self.life.stands_by.ends(now),
@@ -146,6 +174,7 @@ impl<'a> Standby<'a> {
                     self.keep_anew(now);
                 }
             }
+            State::Stands(_) if !self.ships => {}
             State::Stands(_) => {
                 let number = at.run.next_id();
                 standing.asked = Some(number);
@@ -163,7 +192,15 @@ impl<'a> Standby<'a> {
         }
     }
 
+    /// The copy of the owner's cache, and the owner's epoch.
+    fn copying(&mut self) -> Option<(&mut Copying, u64)> {
+        let standing = self.life.stands_by.standing.as_mut()?;
+        let epoch = standing.epoch;
+        Some((standing.copying.as_mut()?, epoch))
+    }
+
     fn ask_to_watch(&mut self, at: &mut Around) {
+        self.life.stands_by.succeeds = None;
         let number = at.run.next_id();
         self.life.stands_by.standing = Some(Standing {
             state: State::Watching(number),
@@ -172,6 +209,7 @@ impl<'a> Standby<'a> {
             asked: None,
             next_at: at.run.now() + ANSWER_TIME_MAX,
             ends: false,
+            copying: None,
         });
         at.link.send(self.number, Frame::Watch { number }, at.run);
     }
@@ -307,7 +345,12 @@ impl<'a> Standby<'a> {
                 }
                 standing.state = State::Stands(disk);
                 standing.next_at = now;
-                if standing.ends {
+                let (epoch, ends) = (standing.epoch, standing.ends);
+                standing.copying = self.copies.then(|| Copying::new(now));
+                if self.copies {
+                    self.begin_copy(epoch, at);
+                }
+                if ends {
                     self.stand_down(at);
                 }
             }
@@ -325,7 +368,10 @@ impl<'a> Standby<'a> {
                     self.keep_anew(now);
                 }
             }
-            (State::Leaving(of), _) if of == id => self.life.stands_by.ends(now),
+            (State::Leaving(of), _) if of == id => {
+                self.life.stands_by.ends(now);
+                self.life.borrowing = None;
+            }
             _ => return false,
         }
         true
@@ -334,6 +380,7 @@ impl<'a> Standby<'a> {
     /// It stands by no more. What has come stays in its log.
     pub(super) fn stand_down(&mut self, at: &mut Around) {
         let now = at.run.now();
+        self.end_copy(at);
         let Some(standing) = &mut self.life.stands_by.standing else {
             return;
         };
@@ -356,12 +403,22 @@ impl<'a> Standby<'a> {
 
     /// The disk comes with this epoch. True as long as it stands by here.
     pub(super) fn leaves_standing(&mut self, epoch: u64, at: &mut Around) -> bool {
-        let Some(standing) = &self.life.stands_by.standing else {
+        let Some(standing) = &mut self.life.stands_by.standing else {
             return false;
         };
         let stands = matches!(standing.state, State::Stands(_) | State::Keeps(..));
         if stands && standing.epoch + 1 == epoch {
-            self.life.stands_by.succeeds = at.run.one_in(2).then_some(epoch);
+            let counts = match &mut standing.copying {
+                Some(copying) => copying.comes(at.run.now()),
+                None => Some(at.run.one_in(2)),
+            };
+            let Some(counts) = counts else {
+                return true;
+            };
+            if counts && standing.copying.is_some() {
+                at.run.hit("the copy counts");
+            }
+            self.life.stands_by.succeeds = counts.then_some(epoch);
         }
         self.stand_down(at);
         self.life.stands_by.standing.is_some()
