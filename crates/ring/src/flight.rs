@@ -285,6 +285,8 @@ impl Flights {
                 (entry, Cargo::Bare { _fd: file })
             }
             Op::PollIn { fd } => load_poll(fd, libc::POLLIN),
+            // The kernel tells of all that unasked.
+            Op::PollHangUp { fd } => load_poll(fd, 0),
             Op::PollOut { fd } => load_poll(fd, libc::POLLOUT),
             Op::ReadInto { file, offset, into } => load_foreign(file, offset, into),
             Op::Nop => (opcode::Nop::new().build(), Cargo::Nothing),

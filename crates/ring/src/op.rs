@@ -96,6 +96,12 @@ pub enum Op {
         /// What to watch.
         fd: Rc<OwnedFd>,
     },
+    /// Completes when `fd` is hung up, or has failed, or is a socket whose other side sends nothing more; the result is the mask
+    /// of `poll` events, which tells these apart.
+    PollHangUp {
+        /// What to watch.
+        fd: Rc<OwnedFd>,
+    },
     /// Completes when `fd` can be written or is hung up, which is how a connect in progress
     /// ends; the result is the mask of `poll` events.
     PollOut {
@@ -120,6 +126,7 @@ impl Op {
             | Self::Recv { .. }
             | Self::Send { .. }
             | Self::PollIn { .. }
+            | Self::PollHangUp { .. }
             | Self::PollOut { .. }
             | Self::Nop => false,
         }

@@ -130,3 +130,35 @@ fn polls_tell_when_a_socket_can_be_read_and_written() {
     peer.write_all(b"x").unwrap();
     assert_eq!(finish(&ring, &source).token, 2);
 }
+
+/// What a poll for a hang-up says when this was done with the other end.
+fn hang_up(what: impl FnOnce(UnixStream) -> Option<UnixStream>) -> i16 {
+    let ring = Ring::new(8).unwrap();
+    let source = ring.source();
+    let (socket, mut peer) = pair();
+    source.submit(1, Op::PollHangUp { fd: socket });
+    peer.write_all(b"unread").unwrap();
+    // Bytes are none.
+    source.submit(2, Op::Nop);
+    assert_eq!(finish(&ring, &source).token, 2);
+    let kept = what(peer);
+    let done = finish(&ring, &source);
+    assert_eq!(done.token, 1);
+    drop(kept);
+    i16::try_from(done.result.unwrap()).unwrap()
+}
+
+#[test]
+fn a_hang_up_is_told_from_the_end_of_what_is_sent() {
+    let mask = hang_up(|peer| {
+        drop(peer);
+        None
+    });
+    assert_ne!(mask & libc::POLLHUP, 0);
+    let mask = hang_up(|peer| {
+        peer.shutdown(std::net::Shutdown::Write).unwrap();
+        Some(peer)
+    });
+    assert_eq!(mask & libc::POLLHUP, 0);
+    assert_ne!(mask & libc::POLLRDHUP, 0);
+}
