@@ -10,6 +10,10 @@
 //!   a client of the standby that *looks incoming*: at that flush it had been connected for a second, had hardly read,
 //!   and had read nothing in that second. A VM that boots there reads before it is silent.
 //!
+//! A client of the standby whose guest asks for the disk while the owner's shows no sign runs a guest already, so it waits for none
+//! that moves: what the owner's guest flushes afterwards is no sign for it. Nor is a flush one while rings run: they stop
+//! when their guest does.
+//!
 //! What QEMU writes right behind such a flush takes the sign not away, but then the silence has to be long. A qcow2 image
 //! whose bitmap or reference counts are written when it is put to rest is such a case, and its last write is not
 //! flushed. Its destination writes before its guest runs, so it cannot wait until QEMU of the source has ended.
@@ -103,8 +107,19 @@ pub fn verdict_of(traces: &[Traces], now: Instant) -> Verdict {
 struct Incoming {
     last_seen: Instant,
     reads: u32,
+    /// Its guest runs: it has asked for the disk while the owner's showed no sign.
+    runs: bool,
     /// When it was heard of that its daemon had died, if it has not come back.
     lost: Option<Instant>,
+}
+
+/// The rings of a guest over vhost-user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rings {
+    /// None has run since its last client came.
+    Unused,
+    Run,
+    Stopped,
 }
 
 /// What an owner has seen of a unit's guest, and of the client that its standby has.
@@ -113,7 +128,7 @@ pub struct Evidence {
     accepts: Accepts,
     is_announced: bool,
     has_client: bool,
-    are_rings_stopped: bool,
+    rings: Rings,
     last_request: Option<Instant>,
     incoming: Option<Incoming>,
     /// The guest's last flush since the standby opened, if it looked like a move.
@@ -127,7 +142,7 @@ impl Evidence {
             accepts,
             is_announced: false,
             has_client: false,
-            are_rings_stopped: false,
+            rings: Rings::Unused,
             last_request: None,
             incoming: None,
             sign: None,
@@ -137,7 +152,9 @@ impl Evidence {
     /// A client has connected.
     pub fn client_came(&mut self) {
         self.has_client = true;
-        self.are_rings_stopped = false;
+        if self.rings == Rings::Stopped {
+            self.rings = Rings::Unused;
+        }
         self.sign = None;
     }
 
@@ -148,12 +165,17 @@ impl Evidence {
 
     /// All rings of the client were stopped.
     pub fn rings_stopped(&mut self) {
-        self.are_rings_stopped = true;
+        self.rings = Rings::Stopped;
+    }
+
+    /// The client has gone with its rings: they were not stopped.
+    pub fn rings_gone(&mut self) {
+        self.rings = Rings::Unused;
     }
 
     /// A ring of the client was started.
     pub fn ring_started(&mut self) {
-        self.are_rings_stopped = false;
+        self.rings = Rings::Run;
         self.sign = None;
     }
 
@@ -173,7 +195,10 @@ impl Evidence {
         let looks_incoming = self.incoming.is_some_and(|client| {
             client.reads <= INCOMING_READS && now.since(client.last_seen) >= INCOMING_WAITS
         });
-        let is_sign = self.is_announced || looks_incoming || !holds(Guard::LooksIncoming);
+        let is_awaited = self.is_announced || looks_incoming || !holds(Guard::LooksIncoming);
+        let may_move = self.incoming.is_none_or(|client| !client.runs);
+        let would_stop_rings = self.rings == Rings::Run && holds(Guard::RingsSayWhenTheyStop);
+        let is_sign = is_awaited && may_move && !would_stop_rings;
         self.sign = (is_sign && self.accepts == Accepts::ProofOrSigns).then_some(Sign {
             last: now,
             silence: SILENCE,
@@ -211,6 +236,7 @@ impl Evidence {
         self.incoming = Some(Incoming {
             last_seen: now,
             reads: 0,
+            runs: false,
             lost: None,
         });
         self.sign = None;
@@ -221,6 +247,15 @@ impl Evidence {
         if let Some(client) = &mut self.incoming {
             client.last_seen = now;
             client.reads = client.reads.saturating_add(1);
+        }
+    }
+
+    /// A guest of the standby asks for the disk while this one's shows no sign.
+    pub fn incoming_runs(&mut self) {
+        if let Some(client) = &mut self.incoming
+            && holds(Guard::ClaimBehindSign)
+        {
+            client.runs = true;
         }
     }
 
@@ -239,7 +274,7 @@ impl Evidence {
     /// What is seen of the guest, which waits for an answer or does not.
     pub fn traces(&self, waits: bool) -> Traces {
         Traces {
-            is_proof: !self.has_client || self.are_rings_stopped,
+            is_proof: !self.has_client || self.rings == Rings::Stopped,
             waits,
             last_request: self.last_request,
             sign: self.sign,
@@ -429,6 +464,59 @@ mod tests {
         let verdict = two_disks(1_201);
         crate::guard::remove(None);
         assert_eq!(verdict, Verdict::Stopped);
+    }
+
+    /// What is seen of a guest that flushes and is silent after a guest of the standby has asked for its disk, and whether that
+    /// changes when the client there goes and another one comes, and the guest flushes again.
+    fn flushes_while_another_waits() -> [Verdict; 2] {
+        let mut evidence = with_incoming(8);
+        assert_eq!(evidence.verdict(at(500)), Verdict::Runs);
+        evidence.incoming_runs();
+        evidence.flush(at(1_200));
+        // Its daemon may die meanwhile.
+        evidence.incoming_lost(at(1_300));
+        evidence.incoming_came(at(1_400));
+        evidence.flush(at(3_000));
+        let waiting = evidence.verdict(at(9_000));
+        evidence.incoming_gone();
+        evidence.incoming_came(at(9_000));
+        evidence.flush(at(10_000));
+        [waiting, evidence.verdict(at(19_000))]
+    }
+
+    #[test]
+    fn a_guest_that_runs_keeps_its_disk_from_one_that_waits_for_it() {
+        assert_eq!(
+            flushes_while_another_waits(),
+            [Verdict::Runs, Verdict::Stopped]
+        );
+        crate::guard::remove(Some(Guard::ClaimBehindSign));
+        let without = flushes_while_another_waits();
+        crate::guard::remove(None);
+        assert_eq!(without[0], Verdict::Stopped);
+    }
+
+    #[test]
+    fn a_flush_says_nothing_while_rings_run() {
+        let flushed = || {
+            let mut evidence = with_incoming(8);
+            evidence.ring_started();
+            evidence.flush(at(1_200));
+            evidence
+        };
+        let mut evidence = flushed();
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Runs);
+        evidence.rings_stopped();
+        assert_eq!(evidence.verdict(at(9_000)), Verdict::Stopped);
+        // A client over NBD that comes next has none.
+        evidence.rings_gone();
+        evidence.client_came();
+        evidence.flush(at(10_000));
+        assert_eq!(evidence.verdict(at(19_000)), Verdict::Stopped);
+        crate::guard::remove(Some(Guard::RingsSayWhenTheyStop));
+        let without = flushed().verdict(at(9_000));
+        crate::guard::remove(None);
+        assert_eq!(without, Verdict::Stopped);
     }
 
     #[test]

@@ -124,6 +124,8 @@ pub enum IncomingClient {
     Announced,
     /// That is withdrawn, or has ended.
     Withdrawn,
+    /// Its guest asks for the disk, while the one here shows no sign that it has stopped.
+    Runs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,8 +208,18 @@ impl<R> Gate<R> {
         let is_there = false;
         self.clients.is_empty().then(|| {
             self.gone = Some(now);
+            // They were not stopped, which would prove something of who comes next.
+            self.do_rings_run = false;
+            self.evidence.rings_gone();
             Notice::Client { is_there }
         })
+    }
+
+    /// A client has gone, and requests of it may still be carried out; [`Gate::client_gone`] follows then. What waits is
+    /// given back: nobody waits for the disk with it any more.
+    pub fn hung_up(&mut self, client: usize) -> Vec<R> {
+        let theirs = self.waiting.extract_if(.., |one| one.client == client);
+        theirs.map(|one| one.request).collect()
     }
 
     /// Something is seen of the other host's client.
@@ -217,6 +229,7 @@ impl<R> Gate<R> {
             IncomingClient::Reads => self.evidence.incoming_reads(now),
             IncomingClient::Announced => self.evidence.announced(),
             IncomingClient::Withdrawn => self.evidence.announcement_ended(),
+            IncomingClient::Runs => self.evidence.incoming_runs(),
             IncomingClient::Gone => self.evidence.incoming_gone(),
             IncomingClient::Lost => self.evidence.incoming_lost(now),
         }
@@ -544,6 +557,17 @@ mod tests {
     }
 
     #[test]
+    fn rings_that_went_with_their_client_prove_nothing_of_the_next_one() {
+        let mut gate = standby();
+        gate.taken();
+        gate.do_rings_run(true);
+        gate.client_gone(7, NOW);
+        gate.client_came(8);
+        gate.do_rings_run(false);
+        assert!(!gate.look(NOW + RECONNECT_TIME).has_stopped());
+    }
+
+    #[test]
     fn what_comes_while_the_disk_is_held_waits() {
         let mut gate = standby();
         gate.taken();
@@ -573,6 +597,26 @@ mod tests {
         assert!(!gate.look(later).has_stopped() && !holds_stopped(&mut gate, later));
         gate.answered(later);
         assert!(holds_stopped(&mut gate, later));
+    }
+
+    #[test]
+    fn a_client_that_hangs_up_waits_for_nothing_and_what_is_carried_out_ends() {
+        let mut gate = standby();
+        gate.client_came(8);
+        let _ = gate.request(7, READ, "read", NOW);
+        let _ = gate.request(7, Wants::Change, "write", NOW);
+        let _ = gate.request(8, Wants::Change, "other", NOW);
+        assert_eq!(gate.hung_up(7), ["read", "write"]);
+        assert_eq!(gate.take_read(0), None);
+        assert_eq!(gate.client_gone(7, NOW), None);
+        assert_eq!(gate.taken(), [(8, "other")]);
+        let write = gate.request(8, Wants::Change, "other", NOW);
+        assert_eq!(write, Passage::Serve("other"));
+        assert_eq!(gate.hung_up(8), [""; 0]);
+        assert!(!gate.look(NOW).has_stopped());
+        gate.answered(NOW);
+        let gone = Some(Notice::Client { is_there: false });
+        assert_eq!(gate.client_gone(8, NOW), gone);
     }
 
     #[test]

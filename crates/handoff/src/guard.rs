@@ -9,6 +9,10 @@ guards::guards! {
         ProofOrSigns,
         /// A flush is a sign of a move only if the move was announced, or the standby's client looks incoming.
         LooksIncoming,
+        /// A guest of the standby that asks for the unit before there is a sign is none that moves: no sign counts for it.
+        ClaimBehindSign,
+        /// A flush is no sign while rings run (vhost-user).
+        RingsSayWhenTheyStop,
         /// A sign at one disk of a VM counts only if its other disks were silent since.
         SilentEverywhere,
         /// A unit is taken only if the records of all its disks name the host that takes it.

@@ -547,6 +547,8 @@ fn without_a_rule_something_goes_wrong() {
     // Of evidence and of requests the model knows only what comes of them.
     let elsewhere = [
         Guard::LooksIncoming,
+        Guard::ClaimBehindSign,
+        Guard::RingsSayWhenTheyStop,
         Guard::SilentEverywhere,
         Guard::HeldRequestsWait,
         Guard::OldClientsWait,

@@ -382,6 +382,10 @@ impl Roamer {
             });
             return;
         }
+        if verdict == Verdict::Runs && !is_return && self.ownership.serves() {
+            // The guest that asks runs already, and so waits for none that moves.
+            self.see_incoming(IncomingClient::Runs);
+        }
         if is_changed {
             self.take(Event::Changing).await;
         }

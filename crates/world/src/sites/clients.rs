@@ -124,6 +124,13 @@ impl Clients {
         self.evidence.incoming_reads(now);
     }
 
+    /// A guest of the other host asks for the disk. If the one here shows no sign that it has stopped, that one runs already.
+    pub(super) fn incoming_claims(&mut self, now: Instant) {
+        if self.evidence.verdict(now) == Verdict::Runs {
+            self.evidence.incoming_runs();
+        }
+    }
+
     /// Whether the guest here has evidently stopped.
     pub(super) fn have_stopped(&mut self, now: Instant) -> bool {
         let is_over = |gone: Instant| now >= gone + RECONNECT_TIME;

@@ -6,7 +6,7 @@ use super::{Around, Site};
 use crate::sites::clients::Piece;
 use crate::sites::link::{Frame, Notice};
 use crate::violation::Violation;
-use handoff::{Event, Ownership};
+use handoff::{Event, Message, Ownership, Role};
 
 impl Site {
     /// It learns something from its end of the link.
@@ -76,6 +76,9 @@ impl Site {
                 let guest_has_stopped = self.life.clients.have_stopped(at.run.now());
                 let role = self.life.ownership.as_ref().map(Ownership::role);
                 self.life.arrival.said(message, role);
+                if role == Some(Role::Owner) && message == (Message::Claim { is_return: false }) {
+                    self.life.clients.incoming_claims(at.run.now());
+                }
                 self.tell(
                     Event::Said {
                         message,
