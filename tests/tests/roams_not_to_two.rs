@@ -1,13 +1,16 @@
-//! Of two guests that use a disk which roams at most one goes on: a guest that writes all the time keeps the disk
-//! from one that was started a second time by mistake, over a restart of its daemon, too; a guest whose disk was
-//! written elsewhere gets errors for ever, and one whose disk was only read there gets it back.
+//! Of two guests that use a disk which roams at most one goes on: a guest that writes all the time, or flushes now and
+//! then, keeps the disk from one that was started a second time by mistake, over a restart of its daemon, too; such a
+//! second one that ends waits for nothing any more, over NBD and vhost-user; a guest whose disk was written elsewhere
+//! gets errors for ever, and one whose disk was only read there gets it back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use e2e::{Expected, RoamingPair, RoamingSettings, SHORT, Session, block, scenario, wait_until};
+use e2e::{
+    Expected, RingGuest, RoamingPair, RoamingSettings, SHORT, Session, block, scenario, wait_until,
+};
 
 const BLOCK: u64 = 4096;
 /// How long a guest that is about to come waits at least, with some time for the word of it to get through.
@@ -16,6 +19,11 @@ const INCOMING_WAITS: Duration = Duration::from_millis(1300);
 const CONNECTS_AGAIN: Duration = Duration::from_millis(500);
 /// How long a guest that has been stopped is silent at least.
 const SILENCE: Duration = Duration::from_millis(30);
+/// After how long a second guest ends that waits in vain.
+const ENDS_SOON: Duration = Duration::from_millis(500);
+/// For how long it is looked whether the disk goes to where nobody waits: longer than a guest of which nothing is heard may take to
+/// connect again, and shorter than a guest waits.
+const NOBODY_COMES: Duration = Duration::from_secs(3);
 /// Between two flushes of a guest that does nothing else: long enough to look stopped, also behind a write.
 const BETWEEN_FLUSHES: Duration = Duration::from_millis(1300);
 
@@ -229,5 +237,70 @@ fn a_guest_keeps_its_disk_over_a_restart_of_its_daemon_though_another_one_asks()
         expected.check("the guest that runs", &mut running)?;
         pair.flush_and_compare(&expected)?;
         pair.stop_both()
+    });
+}
+
+/// A guest runs at host 0, and a second one at host 1 asks for its disk and ends, which `second` does. Then the first one ends,
+/// too: a guest that still waited at host 1 would get the disk.
+fn second_guest_ends(
+    settings: RoamingSettings,
+    second: impl FnOnce(&mut RoamingPair) -> anyhow::Result<std::thread::JoinHandle<bool>>,
+) {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let mut pair = RoamingPair::start(lab, settings)?;
+        let mut expected = Expected::of(&pair.image)?;
+        let mut running = pair.client(0)?;
+        let waiting = second(&mut pair)?;
+        let mut round = 0;
+        while !waiting.is_finished() {
+            round = round % 250 + 1;
+            expected.write(&mut running, 0..32, round)?;
+            running.flush()?;
+        }
+        let gave_up = waiting.join().map_err(|_| anyhow::anyhow!("a panic"))?;
+        ensure!(gave_up, "the second guest has got an answer");
+        running.close()?;
+        std::thread::sleep(NOBODY_COMES);
+        pair.wait_until_owned_by(0)?;
+        let log = pair.log(1)?;
+        ensure!(
+            log.contains("the peer refuses"),
+            "the second one has not asked:\n{log}"
+        );
+        ensure!(
+            !log.contains("the disk is here"),
+            "the other host has taken it:\n{log}"
+        );
+        let mut running = pair.client(0)?;
+        expected.check("the guest that comes back", &mut running)?;
+        running.close()?;
+        pair.stop_both()
+    });
+}
+
+#[test]
+fn a_second_guest_that_has_ended_waits_for_nothing() {
+    second_guest_ends(RoamingSettings::default(), |pair| {
+        let mut second = pair.client(1)?;
+        second.set_patience(ENDS_SOON)?;
+        Ok(std::thread::spawn(move || {
+            second.try_write(0, &[7; 4096]).is_err()
+        }))
+    });
+}
+
+#[test]
+fn a_second_guest_that_has_ended_waits_for_nothing_over_vhost_user() {
+    let settings = RoamingSettings {
+        vhost_user: true,
+        ..RoamingSettings::default()
+    };
+    second_guest_ends(settings, |pair| {
+        let mut second = RingGuest::connect(&pair.vhost_socket(1))?;
+        second.boot()?;
+        second.set_patience(ENDS_SOON);
+        Ok(std::thread::spawn(move || {
+            second.try_write(0, &[7; 4096]).is_err()
+        }))
     });
 }

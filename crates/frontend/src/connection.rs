@@ -18,6 +18,9 @@ pub enum State {
     /// It has queues of which nobody tells: look at them with [`Connection::polled_queues`] while
     /// awake.
     Quiet,
+    /// Its client has gone, and waits for no answer: what has not reached the disk yet need not. What is at the disk is
+    /// still answered.
+    HungUp,
     /// Nothing more will come of it: drop it, which closes its socket.
     Finished,
 }

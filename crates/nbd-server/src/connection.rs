@@ -11,11 +11,12 @@
 //!
 //! ```text
 //!  Open ── DISC, end of stream, close() ──► Draining ── all answered and sent ──► Finished
-//!    └──── socket error, nonsense ────────► Broken ──── all answered ───────────► Finished
+//!    └──── hung up, error, nonsense ──────► Broken ──── all answered ───────────► Finished
 //! ```
 //!
 //! Invariants:
-//! - At most one receive and one send are in flight; replies are gathered meanwhile.
+//! - What a client has asked for before its goodbye is carried out, also when it hangs up.
+//! - At most one receive and one send are in flight, and one poll for a hang-up; replies are gathered meanwhile.
 //! - Every [`Incoming`] is answered by exactly one [`reply`](frontend::Connection::reply), also when its client
 //!   has gone; only then is the connection finished.
 //! - At a limit nothing is received: the socket's buffer fills and the client waits.
@@ -24,6 +25,7 @@ use crate::intake::{Intake, Taken};
 use crate::limits::UNSENT_SLICES_MAX;
 use crate::negotiated::{Admission, Negotiated};
 use crate::outbox::Outbox;
+use crate::parting::{HungUp, Parting, ends_with_goodbye, is_hung_up};
 use block_io::{BufPool, IoError, Payload, Slice, Verb};
 use frontend::budget::Account;
 use frontend::limits::{ConnectionLimits, weight_of_range};
@@ -42,6 +44,7 @@ struct Stalled;
 
 const TOKEN_RECV: u64 = 0;
 const TOKEN_SEND: u64 = 1;
+const TOKEN_HANG_UP: u64 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -84,6 +87,9 @@ pub struct Connection {
     phase: Phase,
     receiving: bool,
     sending: bool,
+    parting: Parting,
+    /// Nobody receives any more, whatever was said before.
+    has_hung_up: bool,
     account: Account,
     /// Requests taken and answers sent: see [`debt`](frontend::Connection::debt).
     progress: u64,
@@ -99,9 +105,12 @@ impl Connection {
         limits: ConnectionLimits,
     ) -> Self {
         let terms = negotiated.terms;
+        let (source, socket) = (ring.source(), Rc::new(negotiated.socket));
+        let fd = Rc::clone(&socket);
+        source.submit(TOKEN_HANG_UP, Op::PollHangUp { fd });
         Self {
-            source: ring.source(),
-            socket: Rc::new(negotiated.socket),
+            source,
+            socket,
             export: negotiated.export,
             terms,
             pool: pool.clone(),
@@ -112,6 +121,8 @@ impl Connection {
             phase: Phase::Open,
             receiving: false,
             sending: false,
+            parting: Parting::default(),
+            has_hung_up: false,
             account: Account::default(),
             progress: 0,
             _admission: negotiated.admission,
@@ -156,6 +167,9 @@ impl Connection {
                 self.intake.give_back(buf, bytes);
                 if bytes == 0 {
                     // The client may have closed one direction only and wait for its answers.
+                    if self.parting == Parting::Stays {
+                        self.parting = Parting::Ended;
+                    }
                     self.close();
                 }
             }
@@ -190,6 +204,21 @@ impl Connection {
         // The client learns of it at once rather than when the disk has answered.
         if let Err(error) = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both) {
             tracing::trace!(export, %error, "the socket was shut down already");
+        }
+    }
+
+    /// A client that hangs up without a goodbye waits for nothing. That is known when everything that it has sent was
+    /// read, or, of one that is not read at a limit, when no goodbye is unread.
+    fn look_for_hang_up(&mut self) {
+        let says_no_more = match self.parting {
+            Parting::Ended => true,
+            Parting::Goodbye => false,
+            Parting::Stays => {
+                !self.receiving && !ends_with_goodbye(self.intake.received(), &self.socket)
+            }
+        };
+        if says_no_more {
+            self.fail("answering", &HungUp);
         }
     }
 
@@ -320,7 +349,10 @@ impl Connection {
                 let length = u32::try_from(length.get()).expect("a length came in 32 bits");
                 return self.outbox.all_allocated(cookie, length);
             }
-            Command::Disconnect => return self.close(),
+            Command::Disconnect => {
+                self.parting = Parting::Goodbye;
+                return self.close();
+            }
         };
         let memory = memory_of(&verb);
         let asked = Asked { cookie, answer };
@@ -347,16 +379,22 @@ impl frontend::Connection for Connection {
         while let Some(completion) = self.source.pop() {
             match completion.token {
                 TOKEN_RECV => self.received(completion),
+                TOKEN_HANG_UP => self.has_hung_up = is_hung_up(&self.socket),
                 _ => self.sent(completion),
             }
         }
         if self.phase == Phase::Open {
             self.take_requests(incoming);
         }
+        if self.has_hung_up && self.phase != Phase::Broken && !self.is_finished() {
+            self.look_for_hang_up();
+        }
         self.send();
         self.settle();
         if self.is_finished() {
             State::Finished
+        } else if self.phase == Phase::Broken && self.parting != Parting::Goodbye {
+            State::HungUp
         } else {
             State::Open
         }

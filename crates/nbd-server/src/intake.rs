@@ -154,6 +154,12 @@ impl Intake {
         self.take_payload()
     }
 
+    /// What was received and not looked at yet.
+    pub(crate) fn received(&self) -> &[u8] {
+        let inbox = self.inbox.as_ref();
+        inbox.map_or(&[], |inbox| &inbox[self.head..self.tail])
+    }
+
     /// What the payload that is being collected takes of memory.
     pub(crate) fn memory(&self) -> usize {
         match self.state {

@@ -24,6 +24,7 @@ pub mod limits;
 mod listener;
 mod negotiated;
 mod outbox;
+mod parting;
 mod pipe;
 mod psk;
 mod server;

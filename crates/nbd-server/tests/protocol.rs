@@ -9,6 +9,7 @@ use frontend::limits::ConnectionLimits;
 use nbd_protocol::{CommandFlags, wire};
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use support::disk::HUNG_UP;
 use support::raw::{Raw, Reply, header};
 use support::{DISK_BYTES, Options, Rig};
 use units::Bytes;
@@ -175,6 +176,92 @@ fn a_client_that_vanishes_leaves_the_disk_to_finish() {
     let mut raw = Raw::attached(&rig.socket(), "disk");
     raw.request(wire::command::READ, NONE, 1, (0, 512));
     assert_eq!(raw.reply(512).data, [1; 512]);
+}
+
+/// What the disk is asked by a client that sends `count` flushes to a disk that keeps its answers back, and how that ends: at most
+/// three are taken.
+fn flushes_and(count: u64, end: impl FnOnce(&mut Raw)) -> Vec<String> {
+    let connection = ConnectionLimits {
+        requests: 3,
+        bytes: Bytes::mib(1),
+    };
+    let rig = Rig::with(&Options {
+        connection,
+        ..Options::default()
+    });
+    let mut raw = Raw::attached(&rig.socket(), "disk");
+    rig.hold();
+    for cookie in 0..count {
+        raw.request(wire::command::FLUSH, NONE, cookie, (0, 0));
+    }
+    let taken = usize::try_from(count.min(3)).unwrap();
+    wait_for(&rig, |log| log.len() == taken);
+    end(&mut raw);
+    // Others are served meanwhile: the shard has had its turn.
+    for turn in 1..10 {
+        let mut other = Raw::attached(&rig.socket(), "disk");
+        other.request(wire::command::TRIM, NONE, 1, (0, 4096));
+        wait_for(&rig, |log| {
+            let turns = log.iter().filter(|line| line.starts_with("discard"));
+            turns.count() == turn
+        });
+        other.request(wire::command::DISC, NONE, 2, (0, 0));
+    }
+    let mut log = rig.log();
+    log.retain(|line| !line.starts_with("discard"));
+    log
+}
+
+/// The client goes, with what it has said.
+fn hangs_up(raw: &mut Raw) {
+    raw.stream = std::os::unix::net::UnixStream::pair().unwrap().0;
+}
+
+#[test]
+fn a_client_that_hangs_up_is_heard_while_its_requests_wait() {
+    for count in [1, 2, 3, 20] {
+        let log = flushes_and(count, hangs_up);
+        assert!(log.iter().any(|line| line == HUNG_UP), "{count}: {log:?}");
+    }
+}
+
+#[test]
+fn a_client_that_says_goodbye_or_still_receives_has_not_hung_up() {
+    let goodbye = |raw: &mut Raw| {
+        raw.request(wire::command::DISC, NONE, 99, (0, 0));
+        hangs_up(raw);
+    };
+    for count in [1, 2, 3, 20] {
+        let log = flushes_and(count, goodbye);
+        assert!(!log.iter().any(|line| line == HUNG_UP), "{count}: {log:?}");
+        let log = flushes_and(count, |raw| raw.stream.shutdown(Shutdown::Write).unwrap());
+        assert!(!log.iter().any(|line| line == HUNG_UP), "{count}: {log:?}");
+    }
+}
+
+#[test]
+fn everything_before_a_goodbye_is_carried_out_for_a_client_that_has_hung_up() {
+    let connection = ConnectionLimits {
+        requests: 3,
+        bytes: Bytes::mib(1),
+    };
+    let rig = Rig::with(&Options {
+        connection,
+        ..Options::default()
+    });
+    let mut raw = Raw::attached(&rig.socket(), "disk");
+    rig.hold();
+    for cookie in 0..3 {
+        raw.request(wire::command::FLUSH, NONE, cookie, (0, 0));
+    }
+    raw.request(wire::command::DISC, NONE, 99, (0, 0));
+    wait_for(&rig, |log| log.len() == 3);
+    drop(raw);
+    rig.release();
+    let mut other = Raw::attached(&rig.socket(), "disk");
+    other.request(wire::command::FLUSH, NONE, 1, (0, 0));
+    assert_eq!(other.reply(0).cookie, 1);
+    assert!(!rig.log().iter().any(|line| line == HUNG_UP));
 }
 
 #[test]

@@ -398,6 +398,13 @@ impl Shard {
         match state {
             State::Open => {}
             State::Quiet => self.clients.watch(client),
+            State::HungUp => {
+                if let Some(disk) = self.disks.roaming_at(place) {
+                    let clients = &mut self.clients;
+                    let again = self.standbys.client_hung_up(disk, client, clients);
+                    self.request_again(again);
+                }
+            }
             State::Finished => self.forget_client(client),
         }
         if has_released {

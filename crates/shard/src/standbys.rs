@@ -233,6 +233,18 @@ impl Standbys {
         }
     }
 
+    /// A client has gone, while requests of it may be carried out: those that wait fail, and nobody hears of that.
+    pub(crate) fn client_hung_up(
+        &mut self,
+        disk: DiskId,
+        client: usize,
+        clients: &mut Clients,
+    ) -> Again {
+        let waiting = self.gate(disk).map(|gate| gate.hung_up(client));
+        let waiting = waiting.unwrap_or_default().into_iter();
+        fail(waiting.map(|request| (client, request)).collect(), clients)
+    }
+
     /// A client has gone.
     pub(crate) fn client_gone(&mut self, disk: DiskId, client: usize, now: Instant) {
         if let Some(standby) = self.disks.get_mut(&disk) {

@@ -299,6 +299,11 @@ impl Connection {
         }
     }
 
+    /// True once its VM has gone, or is not listened to any more: what is not at the disk yet need not get there.
+    pub fn has_hung_up(&self) -> bool {
+        self.phase == Phase::Broken
+    }
+
     /// The disk has another size now. The guest is told if QEMU listens.
     ///
     /// # Panics
@@ -315,7 +320,8 @@ impl Connection {
     fn completed(&mut self, completion: &Completion) {
         match Task::of(completion.token) {
             Task::Socket => self.session.polled(),
-            Task::Again | Task::Signal => {}
+            Task::HangUp if completion.result.is_ok() => self.session.hung_up(),
+            Task::HangUp | Task::Again | Task::Signal => {}
             Task::Kick { queue, generation } => {
                 self.kicks += u64::from(self.device.queues_mut().kicked(queue, generation));
             }

@@ -76,6 +76,8 @@ impl frontend::Connection for Connection {
         self.poll(incoming);
         if self.is_finished() {
             State::Finished
+        } else if self.has_hung_up() {
+            State::HungUp
         } else if self.is_quiet() {
             State::Quiet
         } else {

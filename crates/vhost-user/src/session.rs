@@ -4,6 +4,7 @@
 //! - A reply that QEMU waits for while a queue drains is sent when the queue's last interrupt was
 //!   delivered; no message is read meanwhile.
 //! - A message that starts a queue reserves the disk, or waits for that; no message is read meanwhile.
+//! - A QEMU that hangs up meanwhile is heard: nobody is there for whom the queue could start, or to be told of its drain.
 
 use crate::answer::{Answer, Wait};
 use crate::device::Device;
@@ -26,6 +27,7 @@ pub(crate) struct Session {
     is_readable: bool,
     /// A poll of the socket is in flight.
     is_polled: bool,
+    hang_up: HangUp,
     /// A message whose reply waits.
     held: Option<(Header, Wait)>,
     /// A message that waits for the reservation of the disk.
@@ -33,6 +35,16 @@ pub(crate) struct Session {
     reserving: Reserving,
     /// Requests taken up that an earlier connection had begun.
     resumed: u64,
+}
+
+/// What is known of a hang-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HangUp {
+    /// Nobody would tell of it.
+    Unwatched,
+    Watched,
+    /// QEMU has hung up.
+    Seen,
 }
 
 /// Why a session is over.
@@ -63,6 +75,7 @@ impl Session {
             disk: disk.to_owned(),
             is_readable: true,
             is_polled: false,
+            hang_up: HangUp::Unwatched,
             held: None,
             parked: None,
             reserving: Reserving::default(),
@@ -90,8 +103,18 @@ impl Session {
         self.is_readable = true;
     }
 
-    /// Waits for the next message.
+    /// QEMU has hung up.
+    pub(crate) fn hung_up(&mut self) {
+        self.hang_up = HangUp::Seen;
+    }
+
+    /// Waits for the next message, and for the end of QEMU.
     pub(crate) fn poll_socket(&mut self, source: &Source) {
+        if self.hang_up == HangUp::Unwatched {
+            self.hang_up = HangUp::Watched;
+            let fd = Rc::clone(self.socket.fd());
+            source.submit(Task::HangUp.token(), Op::PollHangUp { fd });
+        }
         if !self.is_polled && !self.is_paused() {
             self.is_polled = true;
             let fd = Rc::clone(self.socket.fd());
@@ -104,6 +127,9 @@ impl Session {
     /// # Errors
     /// Why the session is over.
     pub(crate) fn read_messages(&mut self, device: &mut Device) -> Result<(), Ended> {
+        if self.is_paused() && self.hang_up == HangUp::Seen {
+            return Err(Ended::Gone);
+        }
         if let Some(message) = self.parked.take() {
             self.handle_in_order(device, message)?;
         }

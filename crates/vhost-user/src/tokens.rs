@@ -21,6 +21,8 @@ pub(crate) enum Task {
     Interrupt { queue: usize },
     /// Something else was signalled, and nobody waits for it.
     Signal,
+    /// The socket is hung up.
+    HangUp,
 }
 
 const SOCKET: u64 = 0;
@@ -28,6 +30,7 @@ const AGAIN: u64 = 1;
 const KICK: u64 = 2;
 const INTERRUPT: u64 = 3;
 const SIGNAL: u64 = 4;
+const HANG_UP: u64 = 5;
 
 impl Task {
     pub(crate) fn token(self) -> u64 {
@@ -39,6 +42,7 @@ impl Task {
             }
             Self::Interrupt { queue } => (queue as u64) << 8 | INTERRUPT,
             Self::Signal => SIGNAL,
+            Self::HangUp => HANG_UP,
         }
     }
 
@@ -52,6 +56,7 @@ impl Task {
                 Self::Kick { queue, generation }
             }
             INTERRUPT => Self::Interrupt { queue },
+            HANG_UP => Self::HangUp,
             _ => Self::Signal,
         }
     }
@@ -71,6 +76,7 @@ mod tests {
                 generation: u32::MAX,
             },
             Task::Interrupt { queue: 7 },
+            Task::HangUp,
             Task::Signal,
         ] {
             assert_eq!(Task::of(task.token()), task);

@@ -136,3 +136,46 @@ fn a_reservation_outlives_a_socket_until_the_disk_has_answered() {
     // What the first had begun and nobody answered is asked again.
     assert_eq!(second.taken.len(), 1);
 }
+
+#[test]
+fn a_qemu_that_hangs_up_while_its_rings_wait_is_heard() {
+    let reservation = Reservation::default();
+    reservation.close();
+    let (mut rig, queue) = {
+        let mut rig = Rig::new(&disk());
+        let first = rig.connection.take().unwrap();
+        rig.connection = Some(first.reserving(reservation.clone()));
+        rig.negotiate(Features::LOG_ALL.with(Features::RING_EVENT_IDX));
+        rig.give_memory();
+        let queue = Queue::new(&rig.ram, 0, 64, PLAIN);
+        (rig, queue)
+    };
+    rig.front.say_all(&start_messages(&queue, 0, 0, false));
+    rig.turn();
+    assert!(rig.connection().waits_for_reservation());
+    // Messages behind the one that waits are not read, and do not hide its end.
+    rig.front.say(&Request::GetQueueCount, false, &[]);
+    rig.turn();
+    assert!(!rig.connection().has_hung_up());
+    rig.front = Front {
+        socket: UnixStream::pair().unwrap().0,
+    };
+    rig.until("the end", |rig| rig.is_finished());
+}
+
+#[test]
+fn a_qemu_that_hangs_up_while_its_queue_drains_is_heard_and_its_request_ends() {
+    let reservation = Reservation::default();
+    let (mut rig, _queue, read) = first_with_a_read(&reservation);
+    rig.front.say(&Request::GetRingBase { ring: 0 }, false, &[]);
+    rig.turn();
+    assert!(!rig.connection().has_hung_up());
+    rig.front = Front {
+        socket: UnixStream::pair().unwrap().0,
+    };
+    rig.until("the hang-up", |rig| rig.connection().has_hung_up());
+    assert!(!rig.is_finished());
+    rig.give(read, &[7; 512]);
+    rig.turn();
+    assert!(rig.is_finished());
+}

@@ -11,6 +11,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use units::{Bytes, Offset};
 
+/// What the log has of a client that has hung up.
+pub const HUNG_UP: &str = "hung up";
+
 pub enum Command {
     Connect(Box<Negotiated>),
     /// Keep answers back.
@@ -188,8 +191,10 @@ impl Shard {
                 }
             }
         };
-        if state == State::Finished {
-            self.connections.remove(&id);
+        match (state, &self.disk.log) {
+            (State::Finished, _) => drop(self.connections.remove(&id)),
+            (State::HungUp, Some(log)) => log.lock().unwrap().push(HUNG_UP.to_owned()),
+            _ => {}
         }
         self.incoming = incoming;
     }

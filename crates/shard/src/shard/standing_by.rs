@@ -46,7 +46,7 @@ impl Shard {
         OwnRequests::of(&mut self.cache, disks, jobs, self.now)
     }
 
-    fn request_again(&mut self, requests: Vec<(usize, Incoming)>) {
+    pub(super) fn request_again(&mut self, requests: Vec<(usize, Incoming)>) {
         for (client, incoming) in requests {
             self.request(client, incoming);
         }
