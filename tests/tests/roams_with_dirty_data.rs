@@ -14,6 +14,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 const RECONNECTS: Duration = Duration::from_millis(1200);
 const HERE: &str = "what the origin lacks is here";
 const GONE: &str = "what the origin lacks has gone to the other host";
+/// What the source logs when it has waited for the destination.
+const LATE: &str = "the other host does not get what the origin lacks in time";
 const NOT_HERE: &str = "what the origin lacks does not come here";
 
 const SHIPS: RoamingSettings = RoamingSettings {
@@ -103,6 +105,10 @@ fn what_the_other_host_has_no_room_for_goes_to_the_origin_first() {
         expected.write(&mut destination, 7..8, 2)?;
         pair.wait_until_owned_by(1)?;
         ensure!(times(&pair, 0, GONE)? == 0, "it was shipped");
+        ensure!(
+            times(&pair, 0, LATE)? == 0,
+            "the VM has waited for who keeps nothing"
+        );
         let at_origin = std::fs::read(pair.image.path())?;
         before
             .compare("the origin", &at_origin)

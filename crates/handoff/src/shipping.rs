@@ -34,6 +34,26 @@ pub struct Question {
     pub cache: u128,
 }
 
+/// No record has this number.
+const NO_RECORD: u64 = u64::MAX;
+
+impl Question {
+    /// The last word of who keeps nothing after all: it asks for nothing.
+    pub fn of_who_keeps_nothing(cache: u128) -> Self {
+        let (from, settled) = (NO_RECORD, None);
+        Self {
+            from,
+            settled,
+            cache,
+        }
+    }
+
+    /// Whether it asks for nothing.
+    pub fn asks_nothing(&self) -> bool {
+        self.from == NO_RECORD
+    }
+}
+
 /// Which records an answer has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
@@ -114,6 +134,11 @@ impl Shipping {
     /// It waits no longer.
     pub fn give_up(&mut self) {
         self.settling = None;
+    }
+
+    /// The other host says in this copy that it keeps nothing after all. Whether a hand-over waited for it, which waits no longer.
+    pub fn keeps_nothing(&mut self, copy: u64) -> bool {
+        self.is_under_way(copy) && self.settling.take().is_some()
     }
 
     /// Which hand-over waits. What is looked up from now on may end it.
@@ -272,6 +297,20 @@ mod tests {
         let ended = shipping.answered((second, now), all.0, all.1);
         assert_eq!(ended, Some(Some(KEPT)));
         assert_eq!(shipping.settling(), None);
+    }
+
+    #[test]
+    fn a_hand_over_does_not_wait_for_who_keeps_nothing() {
+        assert!(Question::of_who_keeps_nothing(9).asks_nothing());
+        assert!(!Keeping::new(9).question().asks_nothing());
+        let mut shipping = Shipping::default();
+        let first = shipping.begins();
+        let second = shipping.begins();
+        shipping.settle();
+        assert!(!shipping.keeps_nothing(first));
+        assert!(shipping.keeps_nothing(second));
+        assert_eq!(shipping.settling(), None);
+        assert!(!shipping.keeps_nothing(second));
     }
 
     /// Whether everything counts as kept when a question is answered that was looked up before the hand-over waited, or is of a

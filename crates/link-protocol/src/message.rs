@@ -157,7 +157,7 @@ pub enum Message {
         disk: u128,
         /// The epoch of `Watched`.
         epoch: u64,
-        /// The first record that is asked for.
+        /// The first record that is asked for. The greatest number: the sender keeps none after all, and asks for none.
         from: u64,
         /// The oldest record that the origin lacked by the last answer, if the sender has that durably, too.
         settled: Option<u64>,

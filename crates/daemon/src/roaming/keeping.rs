@@ -59,6 +59,9 @@ impl Keeping {
                     it goes to the origin before the disk comes");
             }
             failures += 1;
+            // A guest may be about to wait for that: the owner brings it to the origin at once. Whether it has heard is all the
+            // same to who keeps nothing.
+            let _ = self.ask(Question::of_who_keeps_nothing(self.cache)).await;
             tokio::time::sleep(RETRY_PAUSE).await;
         }
     }

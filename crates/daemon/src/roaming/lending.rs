@@ -182,6 +182,10 @@ impl Lending {
 
     async fn records(&self, question: Question) -> Option<(Message, Vec<u8>)> {
         let (copy, shipping) = self.ships.as_ref()?;
+        if question.asks_nothing() {
+            shipping.keeps_nothing(*copy);
+            return None;
+        }
         // Before it is looked up: what is found then is what is left.
         let settling = shipping.settling();
         let (disk, from) = (self.disk, question.from);

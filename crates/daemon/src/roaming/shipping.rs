@@ -90,6 +90,21 @@ impl Shipping {
         self.lock().asked = Some((Instant::now(), behind));
     }
 
+    /// The other host keeps nothing after all, as it says in this copy: the origin is to have it, at once if a hand-over waits.
+    pub(super) fn keeps_nothing(&self, copy: u64) {
+        let mut state = self.lock();
+        if !state.machine.is_under_way(copy) {
+            return;
+        }
+        state.asked = None;
+        if state.machine.keeps_nothing(copy)
+            && let Some(waits) = state.waits.take()
+        {
+            // Who waited may have gone.
+            let _ = waits.send(None);
+        }
+    }
+
     /// Whether the other host asks for what the origin lacks, and is answered.
     pub(super) fn is_under_way(&self) -> bool {
         self.behind_bytes().is_some()
