@@ -159,10 +159,10 @@ fn an_idle_guest_keeps_its_disk_from_one_that_waits_for_it() {
         let writing = std::thread::spawn(move || mistake.try_write(0, &[7; 4096]));
         let mut block = 32;
         while !writing.is_finished() {
-            expected.write(&mut idle, block..block + 1, 2)?;
+            expected.write(&mut idle, block..=block, 2)?;
             idle.flush()?;
             if block.is_multiple_of(2) {
-                expected.write(&mut idle, block..block + 1, 3)?;
+                expected.write(&mut idle, block..=block, 3)?;
             }
             block += 1;
             std::thread::park_timeout(BETWEEN_FLUSHES);
