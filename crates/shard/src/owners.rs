@@ -64,7 +64,7 @@ use xxhash_rust::xxh3::xxh3_128;
 const SUFFIX: &str = ".hearth";
 /// What is added to the name of a record that stands for an origin which cannot be locked.
 const LOCK_SUFFIX: &str = ".lock";
-/// Links from one to the next that Linux follows (path_resolution(7)).
+/// Links from one to the next that Linux follows (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 /// The folder in the state directory.
 const FOLDER: &str = "owners";
