@@ -27,6 +27,19 @@ impl Record {
         records.into_iter().max_by_key(|record| record.epoch)
     }
 
+    /// Whether a unit whose disks have these records is neither host's: some are one host's, and some the other's. A record
+    /// of the first epoch is nobody's.
+    pub fn are_split(records: impl IntoIterator<Item = Self>) -> bool {
+        let (mut here, mut there) = (false, false);
+        for record in records {
+            match record.owner {
+                Holder::Here => here |= record.epoch > 0,
+                Holder::Peer => there = true,
+            }
+        }
+        here && there
+    }
+
     /// Whether a host may take a unit with this epoch whose disks have these records: all, or none of them.
     pub fn may_take(records: impl IntoIterator<Item = Self>, epoch: u64) -> bool {
         let is_ours = |record: Self| record.owner == Holder::Here && record.epoch <= epoch;

@@ -48,5 +48,7 @@ guards::guards! {
         ShippedToTheEnd,
         /// ... and when it knows how far the origin has it: a crash must not bring back what is older.
         SettledIsShipped,
+        /// Blocks of another host's base image are read as this host's only if nothing says that it is another image.
+        ImageIdentity,
     }
 }

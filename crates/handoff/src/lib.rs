@@ -23,7 +23,8 @@
 //! since a unit comes back the way it went. [`Evidence`] collects what says that the owner's guest has stopped. A
 //! [`Gate`] says of each request of the guests whether it is carried out, waits or fails. `tests/model.rs` walks through every order of events of two
 //! hosts, with crashes, lost links and writes whose outcome is not known. Why it is as it is: decision 0027.
-//! What the origin lacks may go along with the disks: [`Shipping`] and [`Keeping`] say when the other host has all of it.
+//! What the origin lacks may go along with the disks: [`Shipping`] and [`Keeping`] say when the other host has all of it. Base images have no owner: [`Image`]
+//! says if those of two hosts are the same.
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +32,7 @@ mod event;
 mod evidence;
 mod gate;
 mod guard;
+mod image;
 mod message;
 mod ownership;
 mod shipping;
@@ -42,6 +44,7 @@ pub use evidence::{
 pub use gate::{Gate, Hold, IncomingClient, Look, Notice, Passage, Wants};
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};
+pub use image::{Image, ImageDiffers, sampled_of};
 pub use message::{Message, Refusal};
 pub use ownership::{Ownership, Role};
 pub use shipping::{Came, Keeping, Kept, Question, Shipping, Stretch};

@@ -558,6 +558,7 @@ fn without_a_rule_something_goes_wrong() {
         Guard::ShippedSinceHeld,
         Guard::ShippedToTheEnd,
         Guard::SettledIsShipped,
+        Guard::ImageIdentity,
     ];
     for guard in Guard::ALL.iter().filter(|guard| !elsewhere.contains(guard)) {
         remove(Some(*guard));
