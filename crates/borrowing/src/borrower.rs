@@ -262,6 +262,15 @@ impl Borrower {
         }
     }
 
+    /// The lender, which can be asked, is asked anew; nothing is listed yet. For what is never changed here, since what was
+    /// changed before is not known any more.
+    pub fn begin(&mut self) {
+        self.is_over = false;
+        self.is_linked = true;
+        self.rests_until = Instant::ZERO;
+        self.listed = Blocks::default();
+    }
+
     /// Nothing is borrowed any more.
     pub fn end(&mut self, ended: &mut Ended) {
         self.set_linked(false, ended);
@@ -361,6 +370,20 @@ mod tests {
         borrower.set_linked(true, &mut ended);
         let again = read(&mut borrower, &pool, rested + LOAN_TIME_MAX);
         assert_eq!(again.asks.len(), 1);
+    }
+
+    #[test]
+    fn what_has_ended_borrows_when_it_begins_anew() {
+        let (pool, mut borrower) = (BufPool::new(), Borrower::new(1));
+        let mut ended = Ended::default();
+        borrower.list(FIRST);
+        borrower.end(&mut ended);
+        borrower.list(FIRST);
+        assert_eq!(read(&mut borrower, &pool, Instant::ZERO).origin.len(), 1);
+        borrower.begin();
+        assert_eq!(borrower.listed(), 0);
+        borrower.list(FIRST);
+        assert_eq!(read(&mut borrower, &pool, Instant::ZERO).asks.len(), 1);
     }
 
     #[test]
