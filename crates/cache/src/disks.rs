@@ -167,7 +167,11 @@ impl Disks {
     ) -> Result<(), IoError> {
         let disk = self
             .get_mut(disk)
-            .filter(|disk| disk.views.as_ref().is_none_or(|views| views.has(vm)))
+            .filter(|disk| {
+                // Its own tenant's are the host's requests of a shared disk.
+                let views = disk.views.as_ref();
+                views.is_none_or(|views| vm == disk.tenant || views.has(vm))
+            })
             .ok_or(IoError::ShuttingDown)?;
         disk.check(verb)?;
         disk.in_flight += 1;
