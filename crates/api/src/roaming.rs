@@ -15,6 +15,8 @@ pub struct RoamingDisks {
     pub peers: Vec<PeerSession>,
     /// Each disk, by name.
     pub disks: Vec<RoamingDisk>,
+    /// Each base image whose cache follows the VMs that read it, by name.
+    pub images: Vec<FollowingImage>,
     /// How long requests were held by hand-overs since the start, for each way in which one ended.
     pub held: Vec<HeldTime>,
 }
@@ -58,11 +60,13 @@ pub enum RoamingRole {
     Giving,
     /// Who has it is not known: the owner's record cannot be read.
     InDoubt,
+    /// The disks of its VM are at different hosts by their owner's records, and neither host serves any of them.
+    Split,
 }
 
 impl RoamingRole {
     /// Every role, in one order for tables and metrics.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Owner,
         Self::Standby,
         Self::Claiming,
@@ -70,6 +74,7 @@ impl RoamingRole {
         Self::Granting,
         Self::Giving,
         Self::InDoubt,
+        Self::Split,
     ];
 
     /// Its word.
@@ -82,6 +87,7 @@ impl RoamingRole {
             Self::Granting => "granting",
             Self::Giving => "giving",
             Self::InDoubt => "in-doubt",
+            Self::Split => "split",
         }
     }
 }
@@ -248,8 +254,10 @@ pub struct RoamingDisk {
     pub epoch: Option<u64>,
     /// The host that it roams to.
     pub peer: PeerSession,
-    /// What cannot be done now and is tried again; or why it is in doubt who has the disk.
+    /// What cannot be done now and is tried again; or why it is in doubt who has the disk, or why nobody has it.
     pub problem: Option<String>,
+    /// What to do about it, if it does not end by itself.
+    pub remedy: Option<String>,
     /// Bytes that go to the origin before the disk can be given away; none if it is not here.
     pub left_bytes: Option<u64>,
     /// How its cache moves; none before its record was read.
@@ -260,6 +268,39 @@ pub struct RoamingDisk {
     pub last_hand_over: Option<HandOver>,
     /// Hand-overs since the start.
     pub hand_overs: Vec<HandOverCount>,
+}
+
+/// A base image whose cache follows the VMs that read it. Both hosts serve it all the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FollowingImage {
+    /// Its name.
+    #[schema(value_type = String)]
+    pub name: Name,
+    /// Its identity, the same on both hosts.
+    #[schema(example = "00112233445566778899aabbccddeeff")]
+    pub id: String,
+    /// The cache that has it.
+    #[schema(value_type = String)]
+    pub cache: Name,
+    /// The other host that serves it.
+    pub peer: PeerSession,
+    /// What is done now: nothing, or what is missing is copied here ahead of a VM, or behind one.
+    pub phase: MovePhase,
+    /// The VMs that are about to come here and read it.
+    #[schema(value_type = Vec<String>)]
+    pub coming: Vec<Name>,
+    /// Why its cache did not follow the last VM, if so.
+    pub problem: Option<String>,
+    /// How many bytes of it come in a second.
+    #[schema(value_type = String, example = "auto")]
+    pub rate: Text<Auto<Bytes>>,
+    /// Bytes that have come from the peer's cache since the start.
+    pub came_bytes: u64,
+    /// Bytes that were lent to the peer since the start.
+    pub lent_bytes: u64,
+    /// Of the blocks that the peer had cached when that was looked at last, how many are cached here; none if it was not
+    /// looked at.
+    pub expected_hit_ratio: Option<f64>,
 }
 
 /// Whether a live migration would be right now.
@@ -284,6 +325,32 @@ pub struct DiskCheck {
     pub id: String,
     /// What is in the way; nothing if it can.
     pub reasons: Vec<CheckReason>,
+    /// What becomes of bytes that its origin lacks; none if it is not under write-back, or that is not known.
+    pub dirty: Option<DirtyCheck>,
+    /// Whether its cache follows, if it is a base image that says so.
+    pub image: Option<ImageCheck>,
+}
+
+/// What becomes of bytes that the origin of a disk lacks when it is handed over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DirtyCheck {
+    /// `ship`: they go along with the disk. `drain`: they are brought to the origin, and the VM waits for the last of them.
+    pub becomes: Dirty,
+    /// How many there are now, in bytes: some go while the VM still runs.
+    pub bytes: u64,
+    /// Why they are brought to the origin although a host wants them to go along.
+    pub why: Option<String>,
+}
+
+/// Whether the cache of a base image follows a VM. If not the VM reads what is missing from the image's origin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageCheck {
+    /// Whether it does.
+    pub follows: bool,
+    /// Why not.
+    pub why: Option<String>,
+    /// What to do about it.
+    pub remedy: Option<String>,
 }
 
 /// What is in the way of a hand-over.

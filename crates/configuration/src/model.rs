@@ -251,7 +251,8 @@ pub struct DiskConfig {
     /// Whether it is a base image: never written, read by several VMs, cached once for all.
     #[serde(default)]
     pub shared: bool,
-    /// Whether the peers list it too and may have it in turn.
+    /// Whether the peers list it too and may have it in turn; of a base image, whether its cache follows the VMs that read
+    /// it.
     #[serde(default)]
     pub roams: bool,
     /// How it comes to this host, if it roams.
@@ -293,6 +294,21 @@ impl DiskConfig {
             nbd: DiskNbdConfig::default(),
             vhost_user: DiskVhostConfig::default(),
         }
+    }
+
+    /// Whether nobody writes it, so that several hosts may have it open.
+    pub const fn is_only_read(&self) -> bool {
+        self.read_only || self.shared
+    }
+
+    /// Whether its peers may have it in turn: its VM's writes go where it is.
+    pub const fn moves(&self) -> bool {
+        self.roams && !self.shared
+    }
+
+    /// Whether it is a base image whose cache follows the VMs that read it.
+    pub const fn follows(&self) -> bool {
+        self.roams && self.shared
     }
 
     /// Whose share of the flash it takes: its VM's, which is called as the disk unless it says otherwise;

@@ -34,7 +34,7 @@ impl Control {
     /// configuration says how long it has to be.
     pub async fn resize(&self, name: &Name) -> Result<DiskStatus, Problem> {
         let (entry, id) = self.attached(name)?;
-        if entry.config.roams {
+        if entry.config.moves() {
             let detail =
                 format!("'{name}' roams, and its peer offers it with the size that it had");
             return Err(Problem::new(ProblemKind::Refused, detail)

@@ -39,7 +39,7 @@ impl Control {
     ) -> Result<DiskStatus, Problem> {
         self.refuse_when_stopping()?;
         let entry = self.registry().entry(name)?;
-        if entry.config.roams {
+        if entry.config.moves() {
             let detail = format!("'{name}' roams, and a peer may claim it at any time");
             return Err(Problem::new(ProblemKind::Refused, detail)
                 .with_remedy("take it out of the configuration and restart the daemon"));

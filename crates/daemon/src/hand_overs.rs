@@ -35,9 +35,16 @@ pub(super) struct View {
     cache_move: Option<CacheMove>,
     /// What the peer moves together otherwise than this host.
     differs: Option<String>,
+    /// Which disk of the VM is at which host, if its disks are at different ones.
+    split: Option<String>,
 }
 
 impl View {
+    /// Which disk of the VM is at which host by the records, if its disks are at different ones.
+    pub(super) fn split(&self) -> Option<&str> {
+        self.split.as_deref()
+    }
+
     /// How the disk's cache moves.
     pub(super) fn cache_move(&self) -> Option<&CacheMove> {
         self.cache_move.as_ref()
@@ -152,6 +159,11 @@ impl Seen {
     /// The peer has said which disks it moves together: what differs.
     pub(super) fn note_peers_disks(&self, differs: Option<String>) {
         self.lock().differs = differs;
+    }
+
+    /// The disks of the VM are at different hosts by their records, or are not.
+    pub(super) fn note_split(&self, split: Option<String>) {
+        self.lock().split = split;
     }
 
     /// A client here has waited in vain since then.

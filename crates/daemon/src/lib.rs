@@ -32,6 +32,7 @@ mod error;
 mod exports;
 mod flash_size;
 mod hand_overs;
+mod image_view;
 mod keys;
 mod ledger;
 mod listen;

@@ -62,7 +62,7 @@ impl Looks {
     pub(super) fn not_served(&self, number: u64, why: NotServed) {
         let why = match why {
             NotServed::Elsewhere => NoLook::Unknown,
-            NotServed::Failed | NotServed::Range => NoLook::NotReady,
+            NotServed::Failed | NotServed::Range | NotServed::OtherImage => NoLook::NotReady,
         };
         self.end(number, Err(why));
     }
@@ -108,6 +108,8 @@ mod tests {
             role: DiskRole::Standby,
             holder: None,
             obstacles: Vec::new(),
+            image: None,
+            dirty: None,
         };
         looks.answered(second, look.clone());
         looks.not_served(first, NotServed::Elsewhere);

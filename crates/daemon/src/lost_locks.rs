@@ -98,7 +98,7 @@ async fn lose(control: &Arc<Control>, entry: &Entry, reason: &str) -> bool {
     match detached {
         Ok(()) | Err(ShardError::NoSuchDisk) => {
             control.registry().give_origin_back(entry);
-            let roams = entry.config.roams;
+            let roams = entry.config.moves();
             let mut why = Problem::new(ProblemKind::Origin, reason);
             if roams {
                 why = why.with_remedy(

@@ -267,9 +267,12 @@ impl Observer {
         };
         let shown = disks.disks.iter().filter_map(|status| {
             let entry = self.registry.get(&status.name)?;
-            entry.config.roams.then(|| roaming.disk(&entry, status))
+            entry.config.moves().then(|| roaming.disk(&entry, status))
         });
-        roaming.all(shown.collect())
+        let entries = self.registry.all();
+        let images = entries.iter().filter(|entry| entry.config.follows());
+        let images = images.filter_map(|entry| roaming.image(entry)).collect();
+        roaming.all(shown.collect(), images)
     }
 
     /// One disk that roams.
@@ -288,7 +291,7 @@ impl Observer {
     pub(super) fn roams(&self, name: &Name) -> Result<(Entry, &RoamingAnswers), Problem> {
         let entry = self.registry.entry(name)?;
         match &self.roaming {
-            Some(roaming) if entry.config.roams => Ok((entry, roaming)),
+            Some(roaming) if entry.config.moves() => Ok((entry, roaming)),
             _ => Err(does_not_roam(name)),
         }
     }

@@ -57,7 +57,7 @@ fn refuse_others_origin(
     found: Option<&Owner>,
 ) -> Result<(), Problem> {
     let holder = found.and_then(|found| found.holder.as_ref());
-    if let (Some(holder), false) = (holder, entry.config.roams) {
+    if let (Some(holder), false) = (holder, entry.config.moves()) {
         let host = &holder.host;
         let detail = format!("the origin's record says that the disk roams, and '{host}' has it");
         return Err(Problem::new(ProblemKind::Refused, detail)
@@ -292,7 +292,7 @@ impl Opener {
         taking: Option<Taking>,
     ) -> Result<(Opened, Option<Owner>, OwnerFile), Problem> {
         let spec = settings::origin(&entry.config.origin);
-        let read_only = entry.config.read_only;
+        let read_only = entry.config.is_only_read();
         let (id, cache) = (entry.id, entry.cache.to_string());
         let folders = self.remembered.dir().folders();
         let keeping = self.remembered.dir().keeping();
@@ -330,7 +330,7 @@ impl Opener {
         else {
             return;
         };
-        if entry.config.read_only || entry.config.shared {
+        if entry.config.is_only_read() {
             return;
         }
         let settling = tokio::task::spawn_blocking(move || keeping.settle(&spec, is_leaving));
@@ -373,34 +373,7 @@ impl Opener {
         entry: &Entry,
         wanted: &DiskConfig,
     ) -> Result<Bytes, Problem> {
-        let flash = self.shards.of(entry)?.flash();
-        let own = wanted.write_back.dirty_max.0;
-        let Some(flash) = flash.filter(|_| wanted.write_policy == WritePolicy::Back) else {
-            return Ok(match own {
-                Auto::Fixed(bytes) => bytes,
-                Auto::Auto => cache::WriteBack::default().dirty_max,
-            });
-        };
-        let others = self.registry.before(entry);
-        // Who does not fit is not attached, and takes nothing from those behind it.
-        let mut placed: Vec<(&Name, Auto<Bytes>)> = Vec::new();
-        let backs = others.iter().filter(|other| {
-            other.cache == entry.cache && other.config.write_policy == WritePolicy::Back
-        });
-        let backs = backs.map(|other| (&other.config.name, other.config.write_back.dirty_max.0));
-        for (name, other) in backs {
-            placed.push((name, other));
-            if dirty_max(other, &entry.cache, flash.device, &placed).is_err() {
-                placed.pop();
-            }
-        }
-        placed.push((&wanted.name, own));
-        dirty_max(own, &entry.cache, flash.device, &placed).map_err(|message| {
-            let name = &wanted.name;
-            Problem::new(ProblemKind::Invalid, message).with_remedy(format!(
-                "less for it or others: hearth disk set {name} --dirty-max SIZE; or no write-back: hearth disk set {name} --write-policy through"
-            ))
-        })
+        room_for_dirty((&self.registry, &self.shards), entry, wanted)
     }
 
     /// Has the lock of a disk that was attached watched.
@@ -415,6 +388,42 @@ impl Opener {
             self.recordings.tap(entry, shard).await;
         }
     }
+}
+
+/// How long the dirty log of a disk may be in its cache, with other settings than it has: see [`Opener::room_for_dirty`].
+pub(super) fn room_for_dirty(
+    (registry, shards): (&Registry, &Shards),
+    entry: &Entry,
+    wanted: &DiskConfig,
+) -> Result<Bytes, Problem> {
+    let flash = shards.of(entry)?.flash();
+    let own = wanted.write_back.dirty_max.0;
+    let Some(flash) = flash.filter(|_| wanted.write_policy == WritePolicy::Back) else {
+        return Ok(match own {
+            Auto::Fixed(bytes) => bytes,
+            Auto::Auto => cache::WriteBack::default().dirty_max,
+        });
+    };
+    let others = registry.before(entry);
+    // Who does not fit is not attached, and takes nothing from those behind it.
+    let mut placed: Vec<(&Name, Auto<Bytes>)> = Vec::new();
+    let backs = others.iter().filter(|other| {
+        other.cache == entry.cache && other.config.write_policy == WritePolicy::Back
+    });
+    let backs = backs.map(|other| (&other.config.name, other.config.write_back.dirty_max.0));
+    for (name, other) in backs {
+        placed.push((name, other));
+        if dirty_max(other, &entry.cache, flash.device, &placed).is_err() {
+            placed.pop();
+        }
+    }
+    placed.push((&wanted.name, own));
+    dirty_max(own, &entry.cache, flash.device, &placed).map_err(|message| {
+        let name = &wanted.name;
+        Problem::new(ProblemKind::Invalid, message).with_remedy(format!(
+            "less for it or others: hearth disk set {name} --dirty-max SIZE; or no write-back: hearth disk set {name} --write-policy through"
+        ))
+    })
 }
 
 /// The origin is an image, and Hearth serves bytes as they lie.

@@ -2,17 +2,20 @@
 
 use super::answers;
 use super::hand_overs::{Seen, View};
+use super::image_view::ImageLooks;
 use super::orders::{Obeyed, Order};
 use super::peering::Peering;
 use super::problems::not_ready;
 use super::registry::Entry;
 use api::problem::ProblemKind;
 use api::roaming::{
-    HandOver, HandOverCount, HandOverOutcome, HeldTime, RoamingDisk, RoamingDisks, RoamingRole,
+    FollowingImage, HandOver, HandOverCount, HandOverOutcome, HeldTime, RoamingDisk, RoamingDisks,
+    RoamingRole,
 };
 use api::types::{DiskStatus, Problem};
-use configuration::Name;
+use configuration::{Name, Text};
 use handoff::Role;
+use link_protocol::DiskRole;
 use shard::Histogram;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,12 +50,44 @@ impl RoamingPlace {
 pub(super) struct RoamingAnswers {
     peering: Peering,
     disks: BTreeMap<DiskId, RoamingPlace>,
+    images: BTreeMap<DiskId, Arc<ImageLooks>>,
 }
 
 impl RoamingAnswers {
-    /// Of these disks, which roam to the peer.
-    pub(super) fn new(peering: Peering, disks: BTreeMap<DiskId, RoamingPlace>) -> Self {
-        Self { peering, disks }
+    /// Of these disks, which roam to the peer, and of these images, whose caches follow their VMs there.
+    pub(super) fn new(
+        peering: Peering,
+        disks: BTreeMap<DiskId, RoamingPlace>,
+        images: BTreeMap<DiskId, Arc<ImageLooks>>,
+    ) -> Self {
+        Self {
+            peering,
+            disks,
+            images,
+        }
+    }
+
+    /// What is known of an image whose cache follows its VMs.
+    pub(super) fn image_looks(&self, entry: &Entry) -> Option<&ImageLooks> {
+        self.images.get(&entry.id).map(|looks| &**looks)
+    }
+
+    /// The same, as operators see it.
+    pub(super) fn image(&self, entry: &Entry) -> Option<FollowingImage> {
+        let (view, figures, problem) = self.images.get(&entry.id)?.view()?;
+        Some(FollowingImage {
+            name: entry.config.name.clone(),
+            id: entry.id.to_string(),
+            cache: entry.cache.clone(),
+            peer: self.peering.session(),
+            phase: view.phase,
+            coming: view.coming,
+            problem,
+            rate: Text(figures.rate),
+            came_bytes: figures.came_bytes,
+            lent_bytes: figures.lent_bytes,
+            expected_hit_ratio: figures.expected_hit_ratio,
+        })
     }
 
     /// This host and its peer.
@@ -90,11 +125,7 @@ impl RoamingAnswers {
             );
         }
         if self.peering.session().stands {
-            let there = self.peering.there();
-            let detail = format!("'{there}' is there: a session with it stands");
-            return Err(
-                refused(detail).with_remedy("move the VM: the disk follows its first write")
-            );
+            self.may_take_from_peer(entry).await?;
         }
         let order = |reply| Order::TakeOver { lose_dirty, reply };
         self.order(entry, order).await?;
@@ -110,6 +141,30 @@ impl RoamingAnswers {
             tokio::time::sleep(PAUSE).await;
         }
         Ok(())
+    }
+
+    /// Whether the disks of a VM may be taken although the peer is there: neither host serves them, since they are at
+    /// different ones.
+    async fn may_take_from_peer(&self, entry: &Entry) -> Result<(), Problem> {
+        let there = self.peering.there();
+        let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
+        if self.view(entry).split().is_none() {
+            let detail = format!("'{there}' is there: a session with it stands");
+            return Err(
+                refused(detail).with_remedy("move the VM: the disk follows its first write")
+            );
+        }
+        match self.peering.ask_look(entry.id).await {
+            Ok(look) if look.role == DiskRole::Standby => Ok(()),
+            Ok(_) => {
+                let detail = format!("a hand-over of the disk is under way at '{there}'");
+                Err(refused(detail).with_remedy("repeat the command in a moment"))
+            }
+            Err(_) => {
+                let detail = format!("'{there}' does not say what the disk is to it");
+                Err(refused(detail).with_remedy("repeat the command in a moment"))
+            }
+        }
     }
 
     /// Tells a disk's task what an operator says. Ends when that is done.
@@ -137,12 +192,19 @@ impl RoamingAnswers {
     /// How a disk roams that does; `status` is how it is served.
     pub(super) fn disk(&self, entry: &Entry, status: &DiskStatus) -> RoamingDisk {
         let view = self.view(entry);
-        let role = view.role().map_or(RoamingRole::InDoubt, shown);
+        let is_idle = matches!(view.role(), Some(Role::Standby | Role::Claiming));
+        let split = view.split().filter(|_| is_idle);
+        let role = match (view.role(), split) {
+            (_, Some(_)) => RoamingRole::Split,
+            (role, None) => role.map_or(RoamingRole::InDoubt, shown),
+        };
+        let remedy = split.map(|_| take_remedy(&status.vm));
         let is_here = matches!(role, RoamingRole::Owner | RoamingRole::Granting);
         let lacks = status.write_back.as_ref();
         let left = || lacks.map_or(0, |lacks| lacks.dirty_bytes);
         let problem = match role {
             RoamingRole::InDoubt => status.reason.clone(),
+            RoamingRole::Split => split.map(str::to_owned),
             _ => view.problem().map(str::to_owned),
         };
         let count = |outcome| HandOverCount {
@@ -159,6 +221,7 @@ impl RoamingAnswers {
             epoch: view.epoch(),
             peer: self.peering.session(),
             problem,
+            remedy,
             left_bytes: is_here.then(left),
             cache_move: view.cache_move().cloned(),
             held_seconds: view
@@ -174,8 +237,8 @@ impl RoamingAnswers {
         }
     }
 
-    /// This host, its peer, these disks, and the hand-overs of all.
-    pub(super) fn all(&self, disks: Vec<RoamingDisk>) -> RoamingDisks {
+    /// This host, its peer, these disks and images, and the hand-overs of all.
+    pub(super) fn all(&self, disks: Vec<RoamingDisk>, images: Vec<FollowingImage>) -> RoamingDisks {
         let views: Vec<View> = self.disks.values().map(|at| at.seen.view()).collect();
         let held = HandOverOutcome::ALL.map(|outcome| {
             let mut held = Histogram::default();
@@ -191,9 +254,18 @@ impl RoamingAnswers {
             host: Some(self.peering.here().to_owned()),
             peers: vec![self.peering.session()],
             disks,
+            images,
             held: held.to_vec(),
         }
     }
+}
+
+/// What to do about the disks of a VM that are at different hosts.
+fn take_remedy(vm: &Name) -> String {
+    format!(
+        "hearth migrate take {vm} --yes-its-owner-is-dead, at the host where the VM is to run; after a hand-over amid which \
+         a daemon was killed start that first: it goes on"
+    )
 }
 
 fn shown(role: Role) -> RoamingRole {

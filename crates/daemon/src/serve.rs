@@ -298,10 +298,10 @@ async fn attach_disks(
     let mut attaching = JoinSet::new();
     for (disk, source) in configured.chain(remembered) {
         let name = disk.name.clone();
-        let roams = disk.roams;
+        let (moves, follows) = (disk.moves(), disk.follows());
         // In their order, so that two that claim the same come out alike at every start.
         match control.reserve(disk, source) {
-            Ok(entry) if roams => {
+            Ok(entry) if moves => {
                 let Some(roaming) = roaming.clone() else {
                     continue;
                 };
@@ -315,6 +315,9 @@ async fn attach_disks(
                 });
             }
             Ok(entry) => {
+                if let (Some(roaming), true) = (&roaming, follows) {
+                    roaming.follow(control, &entry);
+                }
                 attaching.spawn(attach_at_start(Arc::clone(control), entry));
             }
             Err(problem) => {

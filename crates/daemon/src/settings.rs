@@ -125,7 +125,7 @@ pub(super) fn disk(
         write_back: disk.write_back.settings(dirty_max),
         owner,
         owned_by: found.map(|owner| owner.record),
-        read_only: disk.read_only,
+        read_only: disk.is_only_read(),
         tenant: disk.tenant().to_string(),
         shared: disk.shared,
         key,

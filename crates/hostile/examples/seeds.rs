@@ -453,14 +453,15 @@ fn vhost_device() {
 }
 
 fn link_frames() {
-    let unit = || "web".to_owned();
-    let disks = vec![1, 1 << 100];
+    let (unit, disks) = (|| "web".to_owned(), vec![1, 1 << 100]);
     let look = DiskLook {
         size: Some(1 << 30),
         is_encrypted: false,
         role: DiskRole::Standby,
         holder: None,
         obstacles: vec![Obstacle::new("busy", "a hand-over", "wait")],
+        image: None,
+        dirty: None,
     };
     let (offset, length, disk) = (4096, 512, 1);
     let frames = [

@@ -165,8 +165,22 @@ mod tests {
     use crate::limits::{
         HOST_NAME_MAX, OBSTACLE_TEXT_MAX, OBSTACLES_MAX, UNIT_DISKS_MAX, UNIT_NAME_MAX,
     };
-    use crate::message::{DiskLook, DiskRole, Holder, NotServed, Obstacle, Refusal};
+    use crate::message::{
+        DirtyLook, DiskLook, DiskRole, Holder, ImageLook, NotServed, Obstacle, Refusal,
+    };
     use proptest::prelude::*;
+
+    const IMAGE: ImageLook = ImageLook {
+        size: u64::MAX,
+        sample: u128::MAX,
+        fingerprint: Some(u128::MAX),
+    };
+
+    const DIRTY: DirtyLook = DirtyLook {
+        bytes: u64::MAX,
+        room: u64::MAX,
+        goes_along: true,
+    };
 
     fn longest_look() -> DiskLook {
         let long = "\u{e9}".repeat(OBSTACLE_TEXT_MAX);
@@ -179,6 +193,8 @@ mod tests {
                 epoch: u64::MAX,
             }),
             obstacles: vec![Obstacle::new(&long, &long, &long); OBSTACLES_MAX],
+            image: Some(Box::new(IMAGE)),
+            dirty: Some(DIRTY),
         }
     }
 
@@ -244,6 +260,10 @@ mod tests {
                 base: 7,
                 end: 7,
             },
+            Message::AskImage {
+                disk: u128::MAX,
+                image: Box::new(IMAGE),
+            },
         ]
     }
 
@@ -268,7 +288,7 @@ mod tests {
     proptest! {
         #[test]
         fn frames_come_back_however_the_stream_is_cut(
-            which in proptest::collection::vec((0..17_usize, any::<u64>(), 0..3000_usize), 0..12),
+            which in proptest::collection::vec((0..18_usize, any::<u64>(), 0..3000_usize), 0..12),
             cut in 1..700_usize,
         ) {
             let messages = every_message();
@@ -348,6 +368,8 @@ mod tests {
                         epoch: 1,
                     }),
                     obstacles: vec![Obstacle::new("a\nb", "c", "d"); count],
+                    image: None,
+                    dirty: None,
                 },
             })
         };

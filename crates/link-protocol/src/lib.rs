@@ -30,7 +30,10 @@ pub use limits::{
     CURVE_POINTS_MAX, DATA_MAX, HEADER_BYTES, HOST_NAME_MAX, MESSAGE_MAX, OBSTACLE_TEXT_MAX,
     OBSTACLES_MAX, UNIT_DISKS_MAX, UNIT_NAME_MAX,
 };
-pub use message::{DiskLook, DiskRole, HITS_OF, Holder, Message, NotServed, Obstacle, Refusal};
+pub use message::{
+    DirtyLook, DiskLook, DiskRole, HITS_OF, Holder, ImageLook, Message, NotServed, Obstacle,
+    Refusal,
+};
 pub use preface::{
     NoCommonVersion, PREFACE_BYTES, Preface, PrefaceError, VERSION_NEWEST, VERSION_OLDEST,
 };

@@ -190,6 +190,15 @@ pub enum Message {
         /// Sizes of cache in blocks, rising, and how many reads of a million each would hit: at most [`CURVE_POINTS_MAX`].
         curve: Vec<(u64, u32)>,
     },
+    /// A VM that reads this base image is about to come to the sender, whose image is known by this: may blocks of the
+    /// receiver's be read as the sender's? Answered with `Watched`, whose number `AskContents` and `AskBlocks` name then; or
+    /// with `NotServed`.
+    AskImage {
+        /// Which image.
+        disk: u128,
+        /// What the sender knows it by.
+        image: Box<ImageLook>,
+    },
 }
 
 /// Of so many reads a curve says how many hit.
@@ -223,6 +232,19 @@ pub enum NotServed {
     Failed,
     /// The range is not inside the disk, or is too long.
     Range,
+    /// The receiver's base image is another one.
+    OtherImage,
+}
+
+/// What a host knows a base image by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageLook {
+    /// Its size in bytes.
+    pub size: u64,
+    /// A hash of some of its blocks.
+    pub sample: u128,
+    /// What changes with the file that it is, if its origin is one.
+    pub fingerprint: Option<u128>,
 }
 
 /// What a disk is to a host.
@@ -238,6 +260,21 @@ pub struct DiskLook {
     pub holder: Option<Holder>,
     /// What is in the way of a hand-over at the host.
     pub obstacles: Vec<Obstacle>,
+    /// What it is known by, if it is a base image that is served.
+    pub image: Option<Box<ImageLook>>,
+    /// What its origin lacks, and what becomes of that at the host; none if it is not under write-back there.
+    pub dirty: Option<DirtyLook>,
+}
+
+/// What the origin of a disk lacks, and what becomes of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirtyLook {
+    /// How many bytes it lacks that the host has.
+    pub bytes: u64,
+    /// For how many bytes the host has room.
+    pub room: u64,
+    /// Whether they go along with the disk, as far as the host is asked.
+    pub goes_along: bool,
 }
 
 /// What a host is to a disk.
@@ -357,6 +394,7 @@ impl Message {
                 first, base, end, ..
             } => base <= first && first <= end,
             Self::AskLook { .. }
+            | Self::AskImage { .. }
             | Self::AskRecords { .. }
             | Self::AskContents { .. }
             | Self::Contents { .. }
@@ -400,6 +438,7 @@ impl Message {
             | Self::AskStale { .. }
             | Self::AskRecords { .. }
             | Self::Demand { .. }
+            | Self::AskImage { .. }
             | Self::Withdraw { .. } => false,
         }
     }

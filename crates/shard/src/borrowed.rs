@@ -72,6 +72,11 @@ impl Loans {
         self.push(Answer::Linked(is_linked));
     }
 
+    /// The other host is asked anew, of a disk that is never changed.
+    pub(crate) fn begin(&self) {
+        self.0.borrow_mut().borrower.begin();
+    }
+
     /// Nothing is borrowed any more.
     pub(crate) fn end(&self) {
         self.push(Answer::End);

@@ -4,8 +4,11 @@
 //! should do no more than pass it on. A callback that is dropped instead of being called means
 //! that the shard's thread has ended.
 
+mod images;
 mod roaming;
 
+pub(crate) use images::OfImage;
+pub use images::{AttachedImage, ImageHandle};
 pub(crate) use roaming::{Ahead, Borrow, Roaming};
 
 use crate::error::{Reply, ShardError};

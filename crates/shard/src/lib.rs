@@ -33,6 +33,7 @@ mod disks;
 mod error;
 mod failures;
 mod flash;
+mod images;
 mod jobs;
 mod latency;
 mod limits;
@@ -57,7 +58,7 @@ mod status;
 mod tap;
 mod tripwire;
 
-pub use control::{Attached, ShardHandle};
+pub use control::{Attached, AttachedImage, ImageHandle, ShardHandle};
 pub use error::{Reply, ShardError, SpawnError};
 pub use frontend::Offer;
 pub use latency::{Bucket, Histogram, ReadWrite};

@@ -8,17 +8,18 @@
 
 use crate::client::Place;
 use crate::clients::Clients;
-use crate::control::{Ahead, Attached, Borrow, Roaming};
+use crate::control::{Ahead, Attached, AttachedImage, Borrow, OfImage, Roaming};
 use crate::disks::Disks;
 use crate::error::{Reply, ShardError};
 use crate::jobs::{Job, Jobs};
 use crate::own_requests::OwnRequests;
 use crate::spec::DiskSpec;
-use crate::standbys::Standbys;
+use crate::standbys::{StandbyNeeds, Standbys};
 use block_io::{BufPool, Payload};
 use cache::{Cache, Command, OfDirty, Shipment};
 use frontend::Incoming;
-use origin::Opened;
+use origin::{Opened, Origin as _};
+use std::sync::Arc;
 use units::{DiskId, DiskSlot, Instant};
 
 /// Most runs of blocks that are told at a time.
@@ -136,6 +137,10 @@ impl<'a> RoamingWords<'a> {
             }
             Roaming::Borrow(what) => return self.borrow(disk, what),
             Roaming::Ahead(what) => return self.go_ahead(disk, what),
+            Roaming::Image(what) => {
+                self.of_image(disk, what);
+                Vec::new()
+            }
         };
         Next::Again(again)
     }
@@ -280,6 +285,55 @@ impl<'a> RoamingWords<'a> {
             } => self.keep(disk, period, *shipment, reply),
         }
         Next::Nothing
+    }
+
+    /// What is said about a base image whose cache follows its VMs.
+    fn of_image(&mut self, disk: DiskId, what: OfImage) {
+        let images = self.standbys.images();
+        let (last, slot) = (images.attachment(disk), self.disks.serving(disk).ok());
+        let attached = last.zip(slot);
+        let is_last = |attachment: u64| attached.filter(|(last, _)| *last == attachment);
+        match what {
+            OfImage::Follow(tell) => {
+                images.follow(disk, Arc::new(move |ask| tell(StandbyNeeds::Loan(ask))));
+            }
+            OfImage::Describe(reply) => {
+                let found = attached.and_then(|(attachment, slot)| {
+                    let origin = self.disks.get(slot)?.origin();
+                    Some(AttachedImage {
+                        attachment,
+                        size: origin.geometry().size,
+                        fingerprint: origin.fingerprint(),
+                    })
+                });
+                reply(found.ok_or(ShardError::NoSuchDisk));
+            }
+            OfImage::Read {
+                attachment,
+                at,
+                reply,
+            } => match is_last(attachment) {
+                Some((_, slot)) => self.own_requests().read(slot, at, reply),
+                None => reply(Err(ShardError::NoSuchDisk)),
+            },
+            OfImage::Lend {
+                attachment,
+                request,
+                reply,
+            } => match is_last(attachment) {
+                Some(_) => {
+                    let loan = self.jobs.wait_for_loan(reply);
+                    self.cache.lend(loan, request, self.now);
+                }
+                None => reply(Err(ShardError::NoSuchDisk)),
+            },
+            OfImage::Begin(manner) => {
+                if let Some(loans) = images.loans(disk) {
+                    loans.begin();
+                    loans.set_manner(manner);
+                }
+            }
+        }
     }
 
     fn own_requests(&mut self) -> OwnRequests<'_> {

@@ -10,6 +10,7 @@ use crate::client::Place;
 use crate::clients::Clients;
 use crate::disk::RequestKind;
 use crate::disks::Disks;
+use crate::images::Images;
 use crate::others_origin::{OriginBeside, OthersOrigin};
 use block_io::{IoError, OriginGeometry, Payload, Verb};
 use borrowing::{Ask, Changes, Run};
@@ -87,6 +88,7 @@ pub(crate) struct Standbys {
     disks: Map<DiskId, Standby>,
     /// How often a disk has come here.
     arrivals: u32,
+    images: Images,
 }
 
 impl Standbys {
@@ -115,9 +117,15 @@ impl Standbys {
         self.disks.get(&disk).map(|standby| &standby.offer)
     }
 
+    /// Base images whose caches follow their VMs.
+    pub(crate) fn images(&mut self) -> &mut Images {
+        &mut self.images
+    }
+
     /// The origin of a disk that comes here: if it roams, something stands before it that may borrow.
     pub(crate) fn with_loans(&mut self, disk: DiskId, origin: Box<dyn Origin>) -> Box<dyn Origin> {
-        match self.borrows(disk) {
+        let borrows = self.borrows(disk).or_else(|| self.images.attached(disk));
+        match borrows {
             Some((loans, tell)) => Box::new(BorrowedOrigin::new(origin, loans, tell)),
             None => origin,
         }
@@ -212,7 +220,10 @@ impl Standbys {
 
     /// What a disk has borrowed since it came here.
     pub(crate) fn loans(&self, disk: DiskId) -> Option<&Loans> {
-        self.disks.get(&disk)?.loans.as_ref()
+        match self.disks.get(&disk) {
+            Some(standby) => standby.loans.as_ref(),
+            None => self.images.loans(disk),
+        }
     }
 
     /// What the clients of a disk that roams reserve.

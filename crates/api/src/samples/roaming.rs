@@ -2,8 +2,8 @@
 
 use super::{latency, name};
 use crate::roaming::{
-    CacheMove, HandOver, HandOverCount, HandOverOutcome, HeldTime, MovePhase, PeerSession,
-    RoamingDisk, RoamingDisks, RoamingRole,
+    CacheMove, FollowingImage, HandOver, HandOverCount, HandOverOutcome, HeldTime, MovePhase,
+    PeerSession, RoamingDisk, RoamingDisks, RoamingRole,
 };
 use configuration::{Auto, Dirty, Strategy, Text};
 
@@ -30,7 +30,25 @@ pub fn roaming() -> RoamingDisks {
         host: Some("node-a".to_owned()),
         peers: vec![roaming_disk().peer],
         disks: vec![standby, roaming_disk()],
+        images: vec![following_image()],
         held: HandOverOutcome::ALL.map(held).to_vec(),
+    }
+}
+
+/// A base image whose cache follows its VMs.
+fn following_image() -> FollowingImage {
+    FollowingImage {
+        name: name("debian"),
+        id: "ffeeddccbbaa99887766554433221100".to_owned(),
+        cache: name("main"),
+        peer: roaming_disk().peer,
+        phase: MovePhase::Ahead,
+        coming: vec![name("web-1")],
+        problem: None,
+        rate: Text(Auto::Auto),
+        came_bytes: 24 << 20,
+        lent_bytes: 0,
+        expected_hit_ratio: Some(0.5),
     }
 }
 
@@ -56,6 +74,7 @@ pub fn roaming_disk() -> RoamingDisk {
             remedy: None,
         },
         problem: None,
+        remedy: None,
         left_bytes: Some(12 << 20),
         cache_move: Some(CacheMove {
             phase: MovePhase::Behind,

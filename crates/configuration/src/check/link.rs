@@ -64,7 +64,9 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
             let message = "must be more than 0, or \"auto\"";
             faults.push(Fault::new(format!("disk[{at}].migration.rate"), message));
         }
-        if disk.migration.dirty == Dirty::Ship && !copies_ahead(disk.migration.strategy) {
+        if disk.follows() {
+            of_image(at, disk, faults);
+        } else if disk.migration.dirty == Dirty::Ship && !copies_ahead(disk.migration.strategy) {
             let message = "\"ship\" goes with a cache that is copied from the other host ahead of its disk: \
                 choose strategy = \"live\", or \"drain\" here";
             faults.push(Fault::new(format!("disk[{at}].migration.dirty"), message));
@@ -73,7 +75,7 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
             faults.push(Fault::new(format!("disk[{at}].roams"), message));
         }
         let is_file = matches!(disk.origin, OriginConfig::File { .. });
-        if !is_file && disk.migration.strategy == Strategy::Proactive {
+        if !is_file && disk.moves() && disk.migration.strategy == Strategy::Proactive {
             let message = "\"proactive\" reads the origin while the other host writes it, which only a file takes: choose \
                 \"live\"";
             faults.push(Fault::new(
@@ -86,11 +88,30 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
     of_peers(config, faults);
 }
 
+/// What is wrong with how the cache of a base image follows its VMs.
+fn of_image(at: usize, disk: &DiskConfig, faults: &mut Vec<Fault>) {
+    let MigrationConfig {
+        strategy, dirty, ..
+    } = &disk.migration;
+    if *strategy != Strategy::Live && *strategy != Strategy::Piggyback {
+        let message = "a base image is served by both hosts all the time, and its cache follows as under \"live\": leave \
+            this out, or leave roams out if it is to stay";
+        faults.push(Fault::new(
+            format!("disk[{at}].migration.strategy"),
+            message,
+        ));
+    }
+    if *dirty != Dirty::default() {
+        let message = "is for disks that are written: leave this out";
+        faults.push(Fault::new(format!("disk[{at}].migration.dirty"), message));
+    }
+}
+
 /// What is wrong with the disks that VMs have together.
 fn of_units(config: &Config, faults: &mut Vec<Fault>) {
     let mut counts = BTreeMap::new();
     for (at, disk) in config.disks.iter().enumerate() {
-        if !disk.roams {
+        if !disk.moves() {
             continue;
         }
         let count: &mut usize = counts.entry(disk.tenant()).or_default();
@@ -138,14 +159,17 @@ fn cannot_roam(config: &Config, disk: &DiskConfig) -> Option<&'static str> {
         Some("needs link.name: what the peer calls this host")
     } else if disk.id.is_none() {
         Some("needs the key id, the same on both hosts")
-    } else if !matches!(disk.origin, OriginConfig::File { .. })
+    } else if disk.moves()
+        && !matches!(disk.origin, OriginConfig::File { .. })
         && config.daemon.owners_dir.is_none()
     {
         Some(
             "needs daemon.owners_dir, a folder that both hosts share, for the record of who has the disk: only a file has it beside itself",
         )
-    } else if disk.read_only || disk.shared {
-        Some("is for disks that are written: several hosts may read this one as it is")
+    } else if disk.read_only && !disk.shared {
+        Some(
+            "is for disks that are written: several hosts may read this one as it is; a base image, which has shared = true, may have it",
+        )
     } else {
         None
     }
@@ -244,6 +268,44 @@ mod tests {
                 vec![CACHE, LINK, PEER, DISK, ID, "read_only = true\n", FILE],
                 "as it is",
             ),
+        ] {
+            let faults = faults_of(&text.concat());
+            let is_told =
+                |fault: &String| fault.starts_with("disk[0].roams: ") && fault.contains(remedy);
+            assert!(faults.iter().any(is_told), "{remedy}: {faults:?}");
+        }
+    }
+
+    #[test]
+    fn the_cache_of_a_base_image_follows_its_vms_without_a_record() {
+        let image = "[[disk]]\nname = 'd'\nroams = true\nshared = true\n";
+        let nbd = "origin = { nbd = \"nbd://h/e\" }\n";
+        let with = |more: &str| faults_of(&[CACHE, LINK, PEER, image, ID, nbd, more].concat());
+        assert_eq!(with(""), [""; 0]);
+        assert_eq!(with("migration = { rate = '1MiB' }\n"), [""; 0]);
+        for (text, key, remedy) in [
+            (
+                "migration = { strategy = 'none' }\n",
+                "strategy",
+                "leave roams out",
+            ),
+            (
+                "migration = { dirty = 'ship' }\n",
+                "dirty",
+                "leave this out",
+            ),
+        ] {
+            let faults = with(text);
+            let key = format!("disk[0].migration.{key}: ");
+            let is_told = |fault: &String| fault.starts_with(&key) && fault.contains(remedy);
+            assert!(
+                faults.iter().any(is_told) && faults.len() == 1,
+                "{faults:?}"
+            );
+        }
+        for (text, remedy) in [
+            (vec![CACHE, LINK, image, ID, nbd], "[[peer]]"),
+            (vec![CACHE, LINK, PEER, image, nbd], "the key id"),
         ] {
             let faults = faults_of(&text.concat());
             let is_told =

@@ -39,7 +39,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family {
         name: "roaming_disks",
         unit: None,
-        help: "Disks that roam, by what this host is to them: owner, standby, claiming, taking, granting, giving, in-doubt",
+        help: "Disks that roam, by what this host is to them: owner, standby, claiming, taking, granting, giving, in-doubt, split",
         labels: &["role"],
         read: Read::Gauge(|snapshot, out| {
             if snapshot.roaming.host.is_none() {
@@ -92,6 +92,36 @@ pub(super) const FAMILIES: &[Family] = &[
                             ("disk", disk.name.as_str()),
                             ("vm", disk.vm.as_str()),
                             ("cache", disk.cache.as_str()),
+                            ("direction", direction),
+                        ],
+                        value: Number::Whole(bytes),
+                    });
+                }
+            }
+        }),
+    },
+    Family {
+        name: "roaming_copied",
+        unit: Some("bytes"),
+        help: "Cached blocks of the disk that came from the peer, or were lent to it (direction: in, out); of a base image, whose vm is its own name, those that followed its VMs",
+        labels: &["disk", "vm", "cache", "direction"],
+        read: Read::Counter(|snapshot, out| {
+            let disks = snapshot.roaming.disks.iter().filter_map(|disk| {
+                let moves = disk.cache_move.as_ref()?;
+                let (came, lent) = (moves.came_bytes, moves.lent_bytes);
+                Some((&disk.name, &disk.vm, &disk.cache, came, lent))
+            });
+            let images = snapshot.roaming.images.iter().map(|image| {
+                let (came, lent) = (image.came_bytes, image.lent_bytes);
+                (&image.name, &image.name, &image.cache, came, lent)
+            });
+            for (disk, vm, cache, came, lent) in disks.chain(images) {
+                for (direction, bytes) in [("in", came), ("out", lent)] {
+                    out.push(Series {
+                        labels: vec![
+                            ("disk", disk.as_str()),
+                            ("vm", vm.as_str()),
+                            ("cache", cache.as_str()),
                             ("direction", direction),
                         ],
                         value: Number::Whole(bytes),

@@ -2,6 +2,9 @@
 //!
 //! Both hosts look at the same things; the host that is asked asks its peer, and compares.
 
+mod dirty;
+mod image;
+
 use super::Observer;
 use crate::looks::NoLook;
 use crate::peering::Peering;
@@ -9,7 +12,7 @@ use crate::registry::{Entry, Phase};
 use crate::roaming_answers::RoamingAnswers;
 use crate::settings;
 use api::problem::ProblemKind;
-use api::roaming::{CheckReason, DiskCheck, MigrationCheck, RoamingDisk, RoamingRole};
+use api::roaming::{CheckReason, DirtyCheck, DiskCheck, MigrationCheck, RoamingDisk, RoamingRole};
 use api::types::{CacheState, CacheStatus, DiskStatus, Problem};
 use api::write_back::DestageState;
 use configuration::Name;
@@ -34,8 +37,10 @@ impl Observer {
     /// If there is no such disk, VM or peer.
     pub async fn check(&self, name: &Name, to: Option<&str>) -> Result<MigrationCheck, Problem> {
         let mut entries = self.registry.all();
+        let images = self.images_of(name, &entries);
         entries.retain(|entry| entry.config.name == *name || entry.vm() == *name);
         self.add_what_moves_with(&mut entries);
+        entries.extend(images);
         if entries.is_empty() {
             let detail = format!("there is no disk and no VM '{name}' with disks");
             let problem = Problem::new(ProblemKind::NoSuchDisk, detail);
@@ -45,11 +50,7 @@ impl Observer {
         self.knows_peer(to)?;
         let mut disks = Vec::new();
         for entry in &entries {
-            disks.push(DiskCheck {
-                name: entry.config.name.to_string(),
-                id: entry.id.to_string(),
-                reasons: self.reasons(entry).await,
-            });
+            disks.push(self.disk_check(entry).await);
         }
         Ok(MigrationCheck {
             name: name.to_string(),
@@ -71,21 +72,36 @@ impl Observer {
         }
     }
 
-    async fn reasons(&self, entry: &Entry) -> Vec<CheckReason> {
-        let config = &entry.config;
-        if config.shared || config.read_only {
-            // Several hosts may read it at a time.
-            return Vec::new();
+    async fn disk_check(&self, entry: &Entry) -> DiskCheck {
+        let mut check = DiskCheck {
+            name: entry.config.name.to_string(),
+            id: entry.id.to_string(),
+            reasons: Vec::new(),
+            dirty: None,
+            image: None,
+        };
+        if entry.config.follows() {
+            (check.reasons, check.image) = self.image_check(entry).await;
+        } else if !entry.config.shared && !entry.config.read_only {
+            (check.reasons, check.dirty) = self.moves(entry).await;
         }
+        // Several hosts may read any other at a time.
+        check
+    }
+
+    /// What is in the way of a disk that is written, and what becomes of its dirty data.
+    async fn moves(&self, entry: &Entry) -> (Vec<CheckReason>, Option<DirtyCheck>) {
+        let config = &entry.config;
         let roaming = self.roaming.as_ref().filter(|_| config.roams);
         let Some(peering) = roaming.map(RoamingAnswers::peering) else {
             let problem = crate::problems::does_not_roam(&config.name);
-            return vec![CheckReason {
+            let reason = CheckReason {
                 code: "does-not-roam".to_owned(),
                 host: None,
                 detail: problem.detail,
                 remedy: problem.remedy,
-            }];
+            };
+            return (vec![reason], None);
         };
         let here = self.disk_look(entry).await;
         let mut reasons = told(&here.obstacles, peering.here());
@@ -93,20 +109,25 @@ impl Observer {
             let remedy = "list the same disks with roams = true and the same vm on both hosts, and restart the daemons";
             reasons.push(reason("disks-differ", differs, remedy));
         }
+        let mut becomes = None;
         match peering.ask_look(entry.id).await {
             Ok(there) => {
                 reasons.extend(told(&there.obstacles, peering.there()));
                 reasons.extend(compared(&here, &there, peering));
+                becomes = dirty::becomes(&here, &there, peering);
             }
             Err(why) => reasons.push(unanswered(why, entry, peering)),
         }
-        reasons
+        (reasons, becomes)
     }
 
     /// What a disk that roams is to this host, and what is in the way of a hand-over here.
     pub(crate) async fn disk_look(&self, entry: &Entry) -> DiskLook {
         let now = self.registry.get(&entry.config.name);
         let entry = now.as_ref().unwrap_or(entry);
+        if entry.config.follows() {
+            return self.image_look(entry).await;
+        }
         let status = self.look(entry).await;
         let shown = self.roaming.as_ref();
         let shown = shown.map(|roaming| roaming.disk(entry, &status));
@@ -122,6 +143,7 @@ impl Observer {
             obstacles.extend(of_cache(&self.cache(shard, &pulse)));
         }
         let size = size_of(entry, &status);
+        let dirty = self.dirty_look(entry, &status, shown.as_ref());
         let mut holder = None;
         match self.at_origin(entry).await {
             Ok((origin, recorded)) => {
@@ -142,11 +164,13 @@ impl Observer {
             is_encrypted: entry.config.encryption.source().is_some(),
             role: match role {
                 RoamingRole::Owner => DiskRole::Owner,
-                RoamingRole::Standby => DiskRole::Standby,
+                RoamingRole::Standby | RoamingRole::Split => DiskRole::Standby,
                 _ => DiskRole::Between,
             },
             holder,
             obstacles,
+            image: None,
+            dirty,
         }
     }
 
@@ -184,6 +208,11 @@ fn of_role(disk: &RoamingDisk) -> Option<Obstacle> {
     let problem = disk.problem.as_deref();
     match disk.role {
         RoamingRole::Owner | RoamingRole::Standby => None,
+        RoamingRole::Split => Some(Obstacle::new(
+            "split",
+            problem.unwrap_or("the VM's disks are at different hosts"),
+            disk.remedy.as_deref().unwrap_or(AGAIN),
+        )),
         RoamingRole::InDoubt => Some(Obstacle::new(
             "in-doubt",
             problem.unwrap_or("who has the disk is not known yet"),
@@ -322,6 +351,13 @@ fn compared(here: &DiskLook, there: &DiskLook, peering: &Peering) -> Vec<CheckRe
         );
         let remedy = "see that both hosts reach the same file as the disk's origin";
         reasons.push(reason("records-differ", detail, remedy));
+    }
+    let is_split = |look: &DiskLook| {
+        let mut codes = look.obstacles.iter().map(Obstacle::code);
+        codes.any(|code| code == "split")
+    };
+    if is_split(here) || is_split(there) {
+        return reasons;
     }
     let owner = match (here.role, there.role) {
         (DiskRole::Owner, DiskRole::Owner) => "both hosts have the disk",

@@ -77,7 +77,7 @@ impl Borrowing {
 async fn pull_all(lists: bool, from: Option<Place>, steps: Arc<Steps>, tell: Tell) {
     let (id, disk) = (steps.entry.id, &steps.entry.config.name);
     let (began, lender) = (Instant::now(), steps.peering.there());
-    let pull = Pull::new(lists, from, Arc::clone(&steps), tell.clone());
+    let pull = Pull::new(lists, from, &steps, tell.clone());
     let came = pull.round().await;
     let seconds = began.elapsed().as_secs_f64();
     if let (Some(blocks), None) = (came, from) {

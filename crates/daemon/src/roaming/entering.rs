@@ -1,5 +1,6 @@
 //! How the disks of a VM begin to roam: once it is known how large each is, and whose.
 
+use super::images::Images;
 use super::member::Member;
 use super::places::Entered;
 use super::register::Register;
@@ -26,7 +27,7 @@ type Found = (OriginGeometry, handoff::Found);
 type NotFound = (Problem, Duration);
 
 /// Carries the disks of a VM that roam until the daemon stops.
-pub(super) async fn run(disks: Vec<Entered>, peering: Peering, mut told: Told) {
+pub(super) async fn run(disks: Vec<Entered>, (peering, images): (Peering, Images), mut told: Told) {
     let mut registers = Vec::new();
     let leader = disks.first().map(|disk| disk.entry.id);
     for disk in &disks {
@@ -48,7 +49,7 @@ pub(super) async fn run(disks: Vec<Entered>, peering: Peering, mut told: Told) {
         };
         members.push(member);
     }
-    Roamer::new(members, ownership)
+    Roamer::new(members, ownership, images)
         .run(actions, &mut told)
         .await;
 }

@@ -29,12 +29,7 @@ impl HeldCopy {
             return false;
         };
         let (disk, began) = (&self.steps.entry.config.name, Instant::now());
-        let pull = Pull::new(
-            true,
-            Some(Place::Lender),
-            Arc::clone(&self.steps),
-            self.tell,
-        );
+        let pull = Pull::new(true, Some(Place::Lender), &self.steps, self.tell);
         let copied = tokio::time::timeout_at(until.into(), pull.round()).await;
         let seconds = began.elapsed().as_secs_f64();
         match copied {

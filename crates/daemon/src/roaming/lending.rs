@@ -3,6 +3,7 @@
 //! What is sent is counted at the rate of the link. Blocks are sent as they are asked for, since a read may wait for them; the
 //! contents of a segment wait, for which nobody does who reads: without them the other host copies no further.
 
+use super::plan::Plan;
 use super::shipping::Shipping;
 use super::steps::Steps;
 use crate::pace::Pace;
@@ -15,7 +16,7 @@ use handoff::Question;
 use link_protocol::{
     DATA_MAX, Erased, Frame, Message, NotServed, Record, RecordWhat, encode_records, encode_runs,
 };
-use shard::{ShardHandle, Watched};
+use shard::{ImageHandle, ShardHandle, Watched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Mutex;
@@ -36,6 +37,8 @@ pub(super) struct Lending {
     segments: Arc<Mutex<Vec<SegmentIndex>>>,
     /// What its origin lacks is shipped, to this copy of the other host.
     ships: Option<(u64, Arc<Shipping>)>,
+    /// It is a base image, as it was attached then.
+    attachment: Option<u64>,
 }
 
 impl Lending {
@@ -48,6 +51,26 @@ impl Lending {
             pace: steps.peering.pace(),
             segments: Arc::default(),
             ships: None,
+            attachment: None,
+        }
+    }
+
+    /// A base image of this shard, as it was attached then, which the other host asks for under this number.
+    pub(super) fn of_image(
+        number: u64,
+        attachment: u64,
+        (shard, disk): (&ShardHandle, DiskId),
+        (plan, pace): (&Plan, Arc<Pace>),
+    ) -> Self {
+        Self {
+            epoch: number,
+            disk,
+            shard: shard.clone(),
+            lent: plan.counts_lent(),
+            pace,
+            segments: Arc::default(),
+            ships: None,
+            attachment: Some(attachment),
         }
     }
 
@@ -206,8 +229,11 @@ impl Lending {
 
     async fn lend(&self, request: LoanRequest) -> Option<Borrowed<Vec<u8>>> {
         let disk = self.disk;
-        let lent = ask(&self.shard, |shard, reply| shard.lend(disk, request, reply)).await;
-        lent.ok()
+        let lent = ask(&self.shard, |shard, reply| match self.attachment {
+            Some(attachment) => ImageHandle::of(shard, disk).lend(attachment, request, reply),
+            None => shard.lend(disk, request, reply),
+        });
+        lent.await.ok()
     }
 }
 

@@ -13,6 +13,8 @@ mod draining;
 mod entering;
 mod expected;
 mod held_copy;
+mod image;
+mod images;
 mod keeping;
 mod lending;
 mod loans;
@@ -27,6 +29,7 @@ mod register;
 mod same_origin;
 mod session;
 mod shipping;
+mod split;
 mod standing;
 mod steps;
 mod task;
@@ -43,11 +46,12 @@ use super::registry::Entry;
 use super::roaming_answers::{RoamingAnswers, RoamingPlace};
 use api::problem::ProblemKind;
 use api::types::Problem;
-use configuration::{Address, Config, LinkConfig, Switch};
+use configuration::{Address, Config, LinkConfig, Name, Switch};
+use images::Coming;
 use link::{Event, Identity, IdentityError, Link, Peer, Times};
 use link_protocol::{Frame, Message, NotServed};
 use places::{Gathering, Places, Tell};
-use shard::StandbyNeeds;
+use shard::{ImageHandle, StandbyNeeds};
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
@@ -77,6 +81,24 @@ enum Happens {
     /// Its cache is copied ahead; the other host has the disk in this epoch.
     Stands {
         epoch: u64,
+    },
+    /// The records of the unit's disks were looked at: which disk is where, if it is split.
+    Split {
+        why: Option<String>,
+    },
+    /// It is a base image, and this is known of a VM that reads it.
+    Comes {
+        vm: Name,
+        coming: Coming,
+    },
+    /// A round through the other host's image has ended, or why not well.
+    RoundEnded {
+        problem: Option<String>,
+    },
+    /// The other host's image is the same as this attachment of ours, or is not: the answer to the question of this number.
+    Compared {
+        number: u64,
+        outcome: Result<u64, NotServed>,
     },
     Linked,
     Lost,
@@ -139,7 +161,11 @@ impl Roaming {
     /// Where operators look at its disks.
     pub(super) fn answers(&self) -> RoamingAnswers {
         let places = self.places();
-        let places = places.iter().map(|(disk, place)| {
+        let images = places.iter();
+        let images = images.filter_map(|(disk, place)| Some((*disk, place.image.clone()?)));
+        let images = images.collect();
+        let disks = places.iter().filter(|(_, place)| place.image.is_none());
+        let places = disks.map(|(disk, place)| {
             let tell = place.tell.clone();
             let order = move |order| {
                 // A unit that has ended drops it.
@@ -154,14 +180,17 @@ impl Roaming {
                 ),
             )
         });
-        RoamingAnswers::new(self.peering.clone(), places.collect())
+        RoamingAnswers::new(self.peering.clone(), places.collect(), images)
     }
 
     /// Lets a disk roam from now on, with the others of its VM once they have entered.
     pub(super) async fn enter(self, control: Arc<Control>, entry: Entry) {
         let gathered = self.places().enter(Arc::clone(&control), entry.clone());
         match gathered {
-            Some(Gathering::All(disks, told)) => entering::run(disks, self.peering, told).await,
+            Some(Gathering::All(disks, told)) => {
+                let images = self.places().images();
+                entering::run(disks, (self.peering, images), told).await;
+            }
             Some(Gathering::WaitsFor(others)) => {
                 let others = others.iter().map(DiskId::to_string);
                 let others = others.collect::<Vec<_>>().join(", ");
@@ -175,6 +204,24 @@ impl Roaming {
             // Only disks of the configuration roam, and each enters once.
             None => {}
         }
+    }
+
+    /// Lets the cache of a base image follow the VMs that read it, from when it is attached next.
+    pub(super) fn follow(&self, control: &Arc<Control>, entry: &Entry) {
+        let gathered = self.places().enter(Arc::clone(control), entry.clone());
+        let (Some(Gathering::All(mut images, told)), Some(shard)) =
+            (gathered, control.shards().get(&entry.cache))
+        else {
+            return;
+        };
+        let Some(image) = images.pop() else { return };
+        let (shard, tell) = (shard.handle().clone(), image.tell.clone());
+        let needed = Arc::new(move |needs| {
+            // The daemon stops.
+            let _ = tell.send(Happens::Needed(needs));
+        });
+        ImageHandle::of(&shard, entry.id).follow(needed);
+        tokio::spawn(image::run(image, shard, self.peering.clone(), told));
     }
 
     /// Passes what happens on the link to the disks that it concerns, until the link ends.

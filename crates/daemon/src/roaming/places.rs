@@ -2,13 +2,15 @@
 //!
 //! Invariant: a unit begins once, when all its disks have entered.
 
+use super::images::Images;
 use super::{Happens, Told};
 use crate::control::Control;
 use crate::hand_overs::Seen;
+use crate::image_view::ImageLooks;
 use crate::registry::Entry;
 use configuration::{DiskConfig, MOVE_TOGETHER_MAX, Name, disk_id};
 use link_protocol::UNIT_DISKS_MAX;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use units::DiskId;
@@ -36,6 +38,7 @@ impl Tell {
 
 /// One disk that roams.
 pub(super) struct Place {
+    name: Name,
     /// In the high half of the numbers of its reads.
     pub(super) number: u32,
     pub(super) tell: Tell,
@@ -44,6 +47,8 @@ pub(super) struct Place {
     pub(super) others: Vec<Name>,
     /// Where there is to be seen what is in the way of a hand-over, once the disk has entered.
     pub(super) entered: Option<(Arc<Control>, Entry)>,
+    /// What is known of it, if it is a base image: it has no owner, and no others.
+    pub(super) image: Option<Arc<ImageLooks>>,
     unit: usize,
 }
 
@@ -63,6 +68,8 @@ pub(super) struct Entered {
     pub(super) number: u32,
     pub(super) tell: Tell,
     pub(super) seen: Arc<Seen>,
+    /// What is known of it if it is a base image.
+    pub(super) looks: Arc<ImageLooks>,
 }
 
 /// What has become of a unit by a disk that entered.
@@ -89,6 +96,8 @@ impl Places {
             disks.push((disk_id(disk), &disk.name));
         }
         let numbers: BTreeMap<DiskId, u32> = roaming().map(disk_id).zip(0..).collect();
+        let images = roaming().filter(|disk| disk.follows()).map(disk_id);
+        let images: BTreeSet<DiskId> = images.collect();
         let (mut places, mut units) = (BTreeMap::new(), Vec::new());
         for mut disks in by_vm.into_values() {
             disks.sort_unstable();
@@ -101,11 +110,13 @@ impl Places {
                     unit: tell.clone(),
                 };
                 let place = Place {
+                    name: (*name).clone(),
                     number: numbers[disk],
                     tell,
                     seen: Arc::default(),
                     others: others.collect(),
                     entered: None,
+                    image: images.contains(disk).then(Arc::default),
                     unit: units.len(),
                 };
                 places.insert(*disk, place);
@@ -123,6 +134,15 @@ impl Places {
     /// Each disk.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&DiskId, &Place)> {
         self.places.iter()
+    }
+
+    /// The base images among them.
+    pub(super) fn images(&self) -> Images {
+        let images = self.places.values().filter_map(|place| {
+            let name = place.image.as_ref().map(|_| place.name.clone())?;
+            Some((name, place.tell.clone()))
+        });
+        Images::new(images.collect())
     }
 
     /// One disk.
@@ -160,6 +180,7 @@ impl Places {
                     number: place.number,
                     tell: place.tell.clone(),
                     seen: Arc::clone(&place.seen),
+                    looks: place.image.clone().unwrap_or_default(),
                 }),
             }
         }

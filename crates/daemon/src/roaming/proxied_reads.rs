@@ -37,11 +37,30 @@ struct Read {
     asked: Option<u64>,
 }
 
-/// The reads of one disk.
-pub(super) struct ProxiedReads {
+/// Numbers of the questions about one disk.
+pub(super) struct Numbers {
     disk: u32,
     /// How often was asked.
     asks: u32,
+}
+
+impl Numbers {
+    /// `disk` tells the numbers of this disk's questions from those of others.
+    pub(super) fn new(disk: u32) -> Self {
+        Self { disk, asks: 0 }
+    }
+
+    /// A number under which nothing of this disk was asked for.
+    pub(super) fn next(&mut self) -> u64 {
+        // Never zero, which is a notice's number.
+        self.asks = self.asks.wrapping_add(1).max(1);
+        u64::from(self.disk) << 32 | u64::from(self.asks)
+    }
+}
+
+/// The reads of one disk.
+pub(super) struct ProxiedReads {
+    numbers: Numbers,
     reads: Vec<Read>,
 }
 
@@ -49,8 +68,7 @@ impl ProxiedReads {
     /// `disk` tells the numbers of this disk's pieces from those of others.
     pub(super) fn new(disk: u32) -> Self {
         Self {
-            disk,
-            asks: 0,
+            numbers: Numbers::new(disk),
             reads: Vec::new(),
         }
     }
@@ -74,9 +92,7 @@ impl ProxiedReads {
 
     /// A number under which nothing of this disk was asked for.
     pub(super) fn number(&mut self) -> u64 {
-        // Never zero, which is a notice's number.
-        self.asks = self.asks.wrapping_add(1).max(1);
-        u64::from(self.disk) << 32 | u64::from(self.asks)
+        self.numbers.next()
     }
 
     /// The pieces that the owner is to be asked for now.

@@ -6,17 +6,18 @@
 //! ```
 //! The list is asked for twice, so that none of it is kept.
 
+use super::plan::Plan;
 use super::steps::Steps;
 use super::{Happens, Tell};
 use crate::shards;
 use borrowing::Run;
 use link_protocol::{Frame, Message, decode_runs};
-use shard::ShardError;
+use shard::{ShardError, ShardHandle};
 use std::sync::Arc;
 use std::time::Instant;
 use strategies::Place;
 use tokio::sync::oneshot;
-use units::{BlockIndex, Bytes};
+use units::{BlockIndex, Bytes, DiskId};
 
 /// Most blocks that are pulled at a time: half a megabyte, 4 ms of a gigabit.
 const WINDOW_BLOCKS_MAX: u32 = 128;
@@ -54,24 +55,45 @@ pub(super) struct Pull {
     lists: bool,
     /// From where blocks are copied; `None`: they are not.
     from: Option<Place>,
-    steps: Arc<Steps>,
+    plan: Arc<Plan>,
+    shard: ShardHandle,
+    disk: DiskId,
     tell: Tell,
 }
 
 impl Pull {
     /// `lists`: the shard is told what the other host has, to ask for it. `from`: blocks are copied from there.
-    pub(super) fn new(lists: bool, from: Option<Place>, steps: Arc<Steps>, tell: Tell) -> Self {
+    pub(super) fn new(lists: bool, from: Option<Place>, steps: &Steps, tell: Tell) -> Self {
         Self {
             lists,
             from,
-            steps,
+            plan: Arc::clone(&steps.plan),
+            shard: steps.handle.clone(),
+            disk: steps.entry.id,
+            tell,
+        }
+    }
+
+    /// Of a base image of this shard: listed, and pulled from the other host.
+    pub(super) fn of_image(
+        plan: Arc<Plan>,
+        (shard, disk): (ShardHandle, DiskId),
+        tell: Tell,
+    ) -> Self {
+        let (lists, from) = (true, Some(Place::Lender));
+        Self {
+            lists,
+            from,
+            plan,
+            shard,
+            disk,
             tell,
         }
     }
 
     /// Lists and pulls all of it. How many blocks there are; none if the other host does not lend them any more.
     pub(super) async fn round(&self) -> Option<u64> {
-        let plan = &self.steps.plan;
+        let plan = &self.plan;
         let mut blocks = 0;
         if self.lists {
             blocks = self.pass(Pass::List).await?.0;
@@ -95,7 +117,7 @@ impl Pull {
             let (segments, runs) = contents.await.ok()??;
             blocks += runs.iter().map(|run| u64::from(run.count)).sum::<u64>();
             match pass {
-                Pass::List => self.steps.handle.list_borrowable(self.steps.entry.id, runs),
+                Pass::List => self.shard.list_borrowable(self.disk, runs),
                 Pass::Pull(from) => came += self.pull(runs, from).await,
             }
             at += 1;
@@ -110,7 +132,7 @@ impl Pull {
         let mut came = 0;
         let mut pieces = runs.into_iter().flat_map(pieces).peekable();
         while pieces.peek().is_some() {
-            self.steps.plan.wait(from).await;
+            self.plan.wait(from).await;
             let began = Instant::now();
             let (mut under_way, mut blocks) = (Vec::new(), 0);
             while let Some(piece) =
@@ -123,21 +145,21 @@ impl Pull {
                 // What could not be pulled is read when a guest needs it.
                 if let Ok(Ok(())) = ended.await {
                     came += u64::from(count);
-                    self.steps.plan.have_come(count);
+                    self.plan.have_come(count);
                 }
             }
-            self.steps.plan.rest(began.elapsed()).await;
+            self.plan.rest(began.elapsed()).await;
         }
         came
     }
 
     fn begin(&self, run: Run, from: Place) -> oneshot::Receiver<Result<(), ShardError>> {
-        let id = self.steps.entry.id;
-        shards::send(&self.steps.handle, |handle, reply| match from {
+        let id = self.disk;
+        shards::send(&self.shard, |handle, reply| match from {
             Place::Lender => handle.pull(id, run, reply),
             Place::Origin => {
                 let bytes = u64::from(run.count) * units::BLOCK_BYTES;
-                self.steps.plan.asks_origin(Bytes::new(bytes));
+                self.plan.asks_origin(Bytes::new(bytes));
                 handle.prefetch(id, run, reply);
             }
         })

@@ -230,12 +230,7 @@ impl Copy {
 
     fn pull(&self) -> Pull {
         let lists = self.from == Place::Lender;
-        Pull::new(
-            lists,
-            Some(self.from),
-            Arc::clone(&self.steps),
-            self.tell.clone(),
-        )
+        Pull::new(lists, Some(self.from), &self.steps, self.tell.clone())
     }
 
     /// The owner has let go of the disk: takes in what it has changed last, and one more round if requests wait for

@@ -39,7 +39,7 @@ pub(super) struct Steps {
     /// What its origin is like, whoever has the disk.
     geometry: OriginGeometry,
     pub(super) size: Bytes,
-    pub(super) plan: Plan,
+    pub(super) plan: Arc<Plan>,
     /// What keeps the origin locked while its record is written.
     locked: Mutex<Option<OriginLocked>>,
     /// The last failure that was logged: it is not said again until something has gone well.
@@ -67,7 +67,7 @@ impl Steps {
         register: Register,
         geometry: OriginGeometry,
     ) -> Self {
-        let plan = Plan::new(&entry.config.migration, peering.pace());
+        let plan = Arc::new(Plan::new(&entry.config.migration, peering.pace()));
         Self {
             control,
             plan,

@@ -2,18 +2,21 @@
 //! carried out beside.
 
 mod ordered;
+mod records;
 
 use super::expected::Expected;
+use super::images::Images;
 use super::member::Member;
 use super::session::Session;
+use super::split::Split;
 use super::steps::RETRY_PAUSE;
 use super::together;
 use super::under_way::UnderWay;
 use super::wording::{heard, refusal, worded};
 use super::{Happens, PATIENCE, Told};
 use handoff::{
-    Action, Event, Hold, IncomingClient, Look, Message, Notice, Ownership, Refusal, Role, Traces,
-    Verdict,
+    Action, Event, Hold, IncomingClient, Look, Message, Notice, Ownership, Refusal, Role,
+    TakeError, Traces, Verdict,
 };
 use link_protocol::{Frame, Message as Said, Refusal as Why};
 use shard::StandbyNeeds;
@@ -51,11 +54,14 @@ pub(super) struct Roamer {
     /// Why the peer refused the last claim.
     refusal: Option<Refusal>,
     stays: Option<Stays>,
+    split: Split,
+    /// The base images that the VM may read.
+    images: Images,
 }
 
 impl Roamer {
     /// The disks of a VM, of this ownership.
-    pub(super) fn new(disks: Vec<Member>, ownership: Ownership) -> Self {
+    pub(super) fn new(disks: Vec<Member>, ownership: Ownership, images: Images) -> Self {
         Self {
             disks,
             ownership,
@@ -67,6 +73,8 @@ impl Roamer {
             session: Session::default(),
             refusal: None,
             stays: None,
+            split: Split::default(),
+            images,
         }
     }
 
@@ -77,6 +85,7 @@ impl Roamer {
     }
 
     async fn listen(mut self, told: &mut Told) {
+        self.look_if_split();
         let mut next = Instant::now();
         while self.disks[0].steps().control.refuse_when_stopping().is_ok() {
             tokio::select! {
@@ -96,6 +105,16 @@ impl Roamer {
         if matches!(event, Event::Taken(Ok(())) | Event::Unlocked) {
             self.has_ended();
             self.stays = None;
+        }
+        if event == Event::Taken(Err(TakeError::NotOurs)) {
+            self.look_if_split();
+        }
+        if event == Event::Taken(Ok(())) {
+            self.is_split(None);
+        }
+        if event == Event::Taken(Ok(())) && self.disks.iter().any(|disk| disk.clients().0) {
+            let steps = self.disks[0].steps();
+            self.images.came(&steps.control, &steps.entry.vm());
         }
         if event == Event::Settled(false) {
             self.tell_why_they_stay();
@@ -173,6 +192,9 @@ impl Roamer {
             self.has_ended();
         }
         self.stand_or_not();
+        if self.split.is_due(now) {
+            self.look_if_split();
+        }
     }
 
     /// Something happens to the disk at this place, or to all of them.
@@ -194,8 +216,13 @@ impl Roamer {
             Happens::LookAgain { is_return, claim } if claim == self.session.claim() => {
                 self.claimed(is_return).await;
             }
-            Happens::LookAgain { .. } => {}
             Happens::Ordered(order) => self.ordered(at, order).await,
+            Happens::Split { why } => self.is_split(why),
+            // Of an earlier claim; and of base images, which are not among a VM's own disks.
+            Happens::LookAgain { .. }
+            | Happens::Comes { .. }
+            | Happens::RoundEnded { .. }
+            | Happens::Compared { .. } => {}
         }
     }
 
@@ -342,6 +369,8 @@ impl Roamer {
         for disk in &mut self.disks {
             disk.stand_or_not(comes, is_announced);
         }
+        let steps = self.disks[0].steps();
+        self.images.expect(&steps.control, &steps.entry.vm(), comes);
     }
 
     async fn hear(&mut self, message: Message, guest_has_stopped: bool) {

@@ -15,6 +15,7 @@ pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
         | Said::AskWatchOrigin { disk }
         | Said::AskStale { disk, .. }
         | Said::Demand { disk, .. }
+        | Said::AskImage { disk, .. }
         | Said::AskRecords { disk, .. } => Some(DiskId::from_u128(*disk)),
         Said::Client { unit, .. }
         | Said::Claim { unit, .. }

@@ -1,6 +1,6 @@
 //! What other threads say to a shard about disks that roam.
 
-use super::{Attached, Message, ShardHandle};
+use super::{Attached, Message, OfImage, ShardHandle};
 use crate::error::{Reply, ShardError};
 use crate::spec::DiskSpec;
 use crate::standbys::{StandbyTell, Watched};
@@ -54,6 +54,8 @@ pub(crate) enum Roaming {
     /// What the host that has the disk, or had it before, can lend or says.
     Borrow(Borrow),
     Ahead(Ahead),
+    /// It is a base image.
+    Image(OfImage),
     /// Its VM has come from another host.
     Comes {
         vm: String,
@@ -107,6 +109,7 @@ impl Roaming {
     pub(super) fn refuse(self, error: ShardError) {
         match self {
             Self::Look(reply) => reply(Err(error)),
+            Self::Image(what) => what.refuse(error),
             Self::Read { reply, .. } => reply(Err(error)),
             Self::Lend { reply, .. } => reply(Err(error)),
             Self::Ahead(Ahead::TakeChanges(reply)) => reply(Err(error)),
@@ -329,7 +332,7 @@ impl ShardHandle {
         self.about_roaming(disk, Roaming::Borrow(what));
     }
 
-    fn about_roaming(&self, disk: DiskId, what: Roaming) {
+    pub(super) fn about_roaming(&self, disk: DiskId, what: Roaming) {
         self.send(Message::Roaming { disk, what });
     }
 }

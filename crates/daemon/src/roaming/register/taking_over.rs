@@ -157,7 +157,8 @@ impl Register {
             owner.cache_name
         );
         let remedy = format!(
-            "start the daemon of '{host}' with its flash: it serves the disk, or gives it away; if that flash is gone for \
+            "start the daemon of '{host}' with its flash: it serves the disk, or gives it away, or takes all disks of its VM by this \
+             command; if that flash is gone for \
              good, repeat this with --lose-dirty: the disk goes on as the origin has it, an older state that its guest left \
              with one of its flushes"
         );

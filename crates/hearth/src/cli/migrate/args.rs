@@ -10,12 +10,12 @@ use units::Bytes;
 pub enum Migrate {
     /// List the disks that roam
     List,
-    /// Show how one disk roams, or each disk of a VM
+    /// Show how one disk roams, or each disk of a VM, or how the cache of a base image follows its VMs
     ///
     /// Which host has it, whether the session with the peer stands, what has to reach the origin before it can be
     /// given away, and the last hand-over.
     Show {
-        /// A disk, or a VM with all its disks
+        /// A disk, a VM with all its disks, or a base image
         name: Name,
         /// Go on until interrupted: on a terminal the picture is painted again, elsewhere each change is a line
         #[arg(long)]

@@ -5,11 +5,12 @@ use super::domain::{Domain, Served, served};
 use crate::cli::args::Global;
 use crate::cli::run::show;
 use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::quantity::bytes;
 use crate::terminal::{print, progress};
 use api::client::Client;
-use api::roaming::{CheckReason, DiskCheck, MigrationCheck};
+use api::roaming::{CheckReason, DirtyCheck, DiskCheck, MigrationCheck};
 use api::types::{Disks, Status};
-use configuration::Name;
+use configuration::{Dirty, Name};
 use std::fmt::{self, Write};
 use std::path::Path;
 
@@ -114,6 +115,8 @@ fn unknown(export: &str) -> DiskCheck {
     DiskCheck {
         name: export.to_owned(),
         id: String::new(),
+        dirty: None,
+        image: None,
         reasons: vec![CheckReason {
             code: "unknown-here".to_owned(),
             host: None,
@@ -163,10 +166,23 @@ fn written(out: &mut String, check: &MigrationCheck) -> fmt::Result {
         writeln!(out, "{}: Hearth serves none of its disks", check.name)?;
     }
     for disk in &check.disks {
-        if disk.reasons.is_empty() {
-            writeln!(out, "{}: can go to {to}", disk.name)?;
-        } else {
-            writeln!(out, "{}: cannot go to {to}", disk.name)?;
+        let can = match (disk.reasons.is_empty(), &disk.image) {
+            (true, None) => "can go to",
+            (true, Some(_)) => "can be read at",
+            (false, _) => "cannot go to",
+        };
+        writeln!(out, "{}: {can} {to}", disk.name)?;
+        if let Some(dirty) = &disk.dirty {
+            writeln!(out, "  dirty data: {}", of_dirty(dirty))?;
+        }
+        if let Some(image) = &disk.image {
+            match &image.why {
+                None => writeln!(out, "  cache: what is missing there follows the VM")?,
+                Some(why) => writeln!(out, "  cache: stays here: {why}")?,
+            }
+            if let Some(remedy) = &image.remedy {
+                writeln!(out, "    try: {remedy}")?;
+            }
         }
         for reason in &disk.reasons {
             let host = reason.host.as_ref();
@@ -180,10 +196,27 @@ fn written(out: &mut String, check: &MigrationCheck) -> fmt::Result {
     Ok(())
 }
 
+/// What becomes of what the origin lacks.
+fn of_dirty(dirty: &DirtyCheck) -> String {
+    let now = bytes(dirty.bytes);
+    match (dirty.becomes, &dirty.why) {
+        (Dirty::Ship, _) => format!("{now} now, which go along with the disk (ship)"),
+        (Dirty::Drain, why) => {
+            let why = why
+                .as_ref()
+                .map_or_else(String::new, |why| format!(": {why}"));
+            format!(
+                "{now} now, which go to the origin first; the VM waits for the last of them (drain){why}"
+            )
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::args::Cli;
+    use api::roaming::ImageCheck;
     use clap::Parser;
 
     #[test]
@@ -211,23 +244,59 @@ mod tests {
             name: name.to_owned(),
             id: String::new(),
             reasons,
+            dirty: None,
+            image: None,
         };
         let both = vec![reason("link-down", None), reason("origin", Some("node-b"))];
+        let dirty = |becomes, why: Option<&str>| DirtyCheck {
+            becomes,
+            bytes: 12 << 20,
+            why: why.map(str::to_owned),
+        };
+        let image = |why: Option<&str>| ImageCheck {
+            follows: why.is_none(),
+            why: why.map(str::to_owned),
+            remedy: why.map(|_| "do that".to_owned()),
+        };
         let check = MigrationCheck {
             name: "web".to_owned(),
             to: Some("node-b".to_owned()),
             is_right: false,
-            disks: vec![disk("web", Vec::new()), disk("data", both)],
+            disks: vec![
+                DiskCheck {
+                    dirty: Some(dirty(Dirty::Ship, None)),
+                    ..disk("web", Vec::new())
+                },
+                DiskCheck {
+                    dirty: Some(dirty(Dirty::Drain, Some("so says node-b"))),
+                    ..disk("data", both)
+                },
+                DiskCheck {
+                    image: Some(image(None)),
+                    ..disk("debian", Vec::new())
+                },
+                DiskCheck {
+                    image: Some(image(Some("another file"))),
+                    ..disk("fedora", Vec::new())
+                },
+            ],
         };
         let mut out = String::new();
         written(&mut out, &check).unwrap();
         assert_eq!(
             out,
-            "web: can go to node-b\n\
+            "web: can go to node-b\n  \
+               dirty data: 12.0MiB now, which go along with the disk (ship)\n\
              data: cannot go to node-b\n  \
+               dirty data: 12.0MiB now, which go to the origin first; the VM waits for the last of them (drain): so says node-b\n  \
                link-down: there it is\n    \
                  try: do that\n  \
                origin at node-b: there it is\n    \
+                 try: do that\n\
+             debian: can be read at node-b\n  \
+               cache: what is missing there follows the VM\n\
+             fedora: can be read at node-b\n  \
+               cache: stays here: another file\n    \
                  try: do that\n"
         );
         let error = not_right(&check).to_string();

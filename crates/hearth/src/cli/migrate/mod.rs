@@ -5,16 +5,17 @@ mod check;
 mod domain;
 mod prepare;
 mod render;
+mod shown;
 mod watch;
 
 use super::args::Global;
 use super::run::show;
-use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::exit::CliError;
 use crate::terminal::progress;
 use api::client::{Client, Method};
 use api::roaming::{RoamingDisk, RoamingDisks};
 use args::Migrate;
-use configuration::Name;
+use shown::Shown;
 
 /// Does what was asked and returns what to print.
 pub(super) async fn run(
@@ -28,20 +29,14 @@ pub(super) async fn run(
             show(global, &disks, render::list)
         }
         Migrate::Show { name, watch } => {
-            if let Some(disks) = of_vm(client, name).await? {
-                if *watch {
-                    let error = CliError::new(Exit::Usage, format!("'{name}' has several disks"));
-                    let one = &disks.disks[0].name;
-                    return Err(error.with_remedy(format!("hearth migrate show {one} --watch")));
-                }
-                return show(global, &disks, render::disks);
-            }
-            let path = format!("/v1/roaming/{name}");
             if *watch {
-                return watch::run(client, global, &path).await;
+                return watch::run(client, global, name).await;
             }
-            let disk: RoamingDisk = client.get(&path).await?;
-            show(global, &disk, render::disk)
+            match Shown::of(client, name).await? {
+                Shown::Disk(disk) => show(global, &*disk, render::disk),
+                Shown::Disks(disks) => show(global, &disks, render::disks),
+                Shown::Image(image) => show(global, &*image, render::image),
+            }
         }
         Migrate::Take {
             name, lose_dirty, ..
@@ -58,11 +53,4 @@ pub(super) async fn run(
         Migrate::Abort { name } => prepare::abort(client, global, name).await,
         Migrate::Set(arguments) => prepare::set(client, global, arguments).await,
     }
-}
-
-/// The disks of a VM of this name that roam, if it has several.
-async fn of_vm(client: &Client, name: &Name) -> Result<Option<RoamingDisks>, CliError> {
-    let mut all: RoamingDisks = client.get("/v1/roaming").await?;
-    all.disks.retain(|disk| disk.vm == *name);
-    Ok((all.disks.len() > 1).then_some(all))
 }

@@ -3,11 +3,12 @@
 use crate::terminal::quantity::{bytes, seconds, uptime};
 use crate::terminal::{Side, Table, facts};
 use api::roaming::{
-    CacheMove, HandOver, HandOverOutcome, MovePhase, PeerSession, RoamingDisk, RoamingDisks,
-    RoamingRole,
+    CacheMove, FollowingImage, HandOver, HandOverOutcome, MovePhase, PeerSession, RoamingDisk,
+    RoamingDisks, RoamingRole,
 };
 use configuration::{Auto, Dirty};
 use std::fmt::{self, Write};
+use units::Bytes;
 
 /// `hearth migrate list`.
 pub(super) fn list(out: &mut String, all: &RoamingDisks) -> fmt::Result {
@@ -35,6 +36,18 @@ pub(super) fn list(out: &mut String, all: &RoamingDisks) -> fmt::Result {
             }),
         ]);
     }
+    for image in &all.images {
+        table.row(vec![
+            image.name.to_string(),
+            dash(),
+            "image".to_owned(),
+            dash(),
+            image.peer.name.clone(),
+            if image.peer.stands { "stands" } else { "down" }.to_owned(),
+            dash(),
+            dash(),
+        ]);
+    }
     write!(out, "{table}")
 }
 
@@ -51,6 +64,9 @@ pub(super) fn disk(out: &mut String, disk: &RoamingDisk) -> fmt::Result {
     ];
     if let Some(problem) = &disk.problem {
         lines.push(("problem", problem.clone()));
+    }
+    if let Some(remedy) = &disk.remedy {
+        lines.push(("", format!("try: {remedy}")));
     }
     lines.push((
         "epoch",
@@ -95,6 +111,62 @@ pub(super) fn disk(out: &mut String, disk: &RoamingDisk) -> fmt::Result {
     facts(out, &lines)
 }
 
+/// `hearth migrate show` of a base image.
+pub(super) fn image(out: &mut String, image: &FollowingImage) -> fmt::Result {
+    let phase = match image.phase {
+        MovePhase::Idle | MovePhase::Expected => "no VM is expected".to_owned(),
+        MovePhase::Ahead => format!("copied here ahead of {}", names(&image.coming)),
+        MovePhase::Behind => "copied here behind a VM that has come".to_owned(),
+    };
+    let mut lines = vec![
+        ("image", format!("{} ({})", image.name, image.id)),
+        ("here", "served by both hosts: nobody owns it".to_owned()),
+    ];
+    if let Some(problem) = &image.problem {
+        lines.push(("problem", problem.clone()));
+    }
+    lines.push((
+        "peer",
+        format!("{} at {}", image.peer.name, image.peer.address),
+    ));
+    lines.extend(session(&image.peer));
+    lines.push(("cache", format!("{phase}: {}", rate(image.rate.0))));
+    let (came, lent) = (bytes(image.came_bytes), bytes(image.lent_bytes));
+    lines.push((
+        "",
+        format!("{came} came from the peer, {lent} were lent to it"),
+    ));
+    lines.extend(expected_hits(image.expected_hit_ratio));
+    facts(out, &lines)
+}
+
+/// What may change of a base image, in a line.
+pub(super) fn image_line(image: &FollowingImage) -> String {
+    let stands = if image.peer.stands {
+        "stands"
+    } else {
+        "is down"
+    };
+    let mut line = format!(
+        "{}: image; session with {} {stands}; cache {}, {} came, {} lent",
+        image.name,
+        image.peer.name,
+        image.phase.word(),
+        bytes(image.came_bytes),
+        bytes(image.lent_bytes)
+    );
+    if let Some(problem) = image.problem.as_ref().or(image.peer.problem.as_ref()) {
+        // Writing to a string does not fail.
+        let _ = write!(line, "; {problem}");
+    }
+    line
+}
+
+fn names(names: &[configuration::Name]) -> String {
+    let names = names.iter().map(configuration::Name::as_str);
+    names.collect::<Vec<_>>().join(", ")
+}
+
 /// Several disks, each in full.
 pub(super) fn disks(out: &mut String, all: &RoamingDisks) -> fmt::Result {
     for (at, one) in all.disks.iter().enumerate() {
@@ -108,8 +180,7 @@ pub(super) fn disks(out: &mut String, all: &RoamingDisks) -> fmt::Result {
 
 /// Whose disk it is, and what moves with it.
 fn vm(disk: &RoamingDisk) -> String {
-    let others = disk.moves_with.iter().map(configuration::Name::as_str);
-    let others = others.collect::<Vec<_>>().join(", ");
+    let others = names(&disk.moves_with);
     if others.is_empty() {
         disk.vm.to_string()
     } else {
@@ -129,6 +200,9 @@ fn here(disk: &RoamingDisk) -> &'static str {
         RoamingRole::Granting => "owner: the peer has claimed the disk, and requests wait",
         RoamingRole::Giving => "gives the disk away: that is decided",
         RoamingRole::InDoubt => "IN DOUBT: who has the disk is not known yet",
+        RoamingRole::Split => {
+            "SPLIT: the VM's disks are at different hosts, and nobody serves them"
+        }
     }
 }
 
@@ -140,10 +214,7 @@ fn cache_move(moves: &CacheMove) -> Vec<(&'static str, String)> {
         MovePhase::Behind => "comes here behind the disk",
     };
     let (came, lent) = (bytes(moves.came_bytes), bytes(moves.lent_bytes));
-    let rate = match moves.rate.0 {
-        Auto::Auto => "half of the time".to_owned(),
-        Auto::Fixed(rate) => format!("at most {} a second", bytes(rate.get())),
-    };
+    let rate = rate(moves.rate.0);
     let mut lines = vec![
         ("cache", format!("{phase}: {}, {rate}", moves.strategy)),
         (
@@ -151,15 +222,24 @@ fn cache_move(moves: &CacheMove) -> Vec<(&'static str, String)> {
             format!("{came} came from the peer, {lent} were lent to it"),
         ),
     ];
-    if let Some(ratio) = moves.expected_hit_ratio {
-        let percent = 100.0 * ratio;
-        lines.push((
-            "",
-            format!("{percent:.0} % of the peer's hits are expected to hit here"),
-        ));
-    }
+    lines.extend(expected_hits(moves.expected_hit_ratio));
     lines.extend(dirty_data(moves));
     lines
+}
+
+fn rate(rate: Auto<Bytes>) -> String {
+    match rate {
+        Auto::Auto => "half of the time".to_owned(),
+        Auto::Fixed(rate) => format!("at most {} a second", bytes(rate.get())),
+    }
+}
+
+fn expected_hits(ratio: Option<f64>) -> Option<(&'static str, String)> {
+    let percent = 100.0 * ratio?;
+    Some((
+        "",
+        format!("{percent:.0} % of the peer's hits are expected to hit here"),
+    ))
 }
 
 /// What becomes of what the origin lacks, if it goes along.
@@ -271,19 +351,24 @@ mod tests {
         list(&mut out, &samples::roaming()).unwrap();
         assert_eq!(
             out,
-            "DISK   VM     ROLE     EPOCH  PEER    SESSION     LEFT  LAST\n\
-             db     web-1  standby      7  node-b  down           -  -\n\
-             web-1  web-1  owner        7  node-b  stands   12.0MiB  taken 2min ago\n"
+            "DISK    VM     ROLE     EPOCH  PEER    SESSION     LEFT  LAST\n\
+             db      web-1  standby      7  node-b  down           -  -\n\
+             web-1   web-1  owner        7  node-b  stands   12.0MiB  taken 2min ago\n\
+             debian  -      image        -  node-b  stands         -  -\n"
         );
     }
 
     #[test]
     fn a_disk_looks_as_agreed() {
-        let disks = samples::roaming().disks;
+        let all = samples::roaming();
         let mut out = String::new();
-        for one in &disks {
+        for one in &all.disks {
             disk(&mut out, one).unwrap();
             writeln!(out, "{}", line(one)).unwrap();
+        }
+        for one in &all.images {
+            image(&mut out, one).unwrap();
+            writeln!(out, "{}", image_line(one)).unwrap();
         }
         assert_eq!(out, include_str!("../snapshots/migrate_show.txt"));
     }

@@ -1,0 +1,62 @@
+//! Base images whose caches follow the VMs that read them: a VM that is about to come says so to each image that it reads.
+
+use super::{Happens, Tell};
+use crate::control::Control;
+use configuration::Name;
+use std::sync::Arc;
+
+/// What is known of a VM that reads an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coming {
+    /// It is about to come here.
+    IsExpected,
+    /// It is not.
+    IsNot,
+    /// It is here.
+    HasCome,
+}
+
+/// The images of this host, as a VM's disks know them.
+#[derive(Clone)]
+pub(super) struct Images {
+    images: Vec<(Name, Tell)>,
+    is_expected: bool,
+}
+
+impl Images {
+    /// These, each with who is told.
+    pub(super) fn new(images: Vec<(Name, Tell)>) -> Self {
+        Self {
+            images,
+            is_expected: false,
+        }
+    }
+
+    /// A VM is about to come here, or is not.
+    pub(super) fn expect(&mut self, control: &Arc<Control>, vm: &Name, comes: bool) {
+        if std::mem::replace(&mut self.is_expected, comes) != comes {
+            let coming = if comes {
+                Coming::IsExpected
+            } else {
+                Coming::IsNot
+            };
+            self.tell(control, vm, coming);
+        }
+    }
+
+    /// A VM has come here.
+    pub(super) fn came(&mut self, control: &Arc<Control>, vm: &Name) {
+        self.is_expected = false;
+        self.tell(control, vm, Coming::HasCome);
+    }
+
+    fn tell(&self, control: &Arc<Control>, vm: &Name, coming: Coming) {
+        for (image, tell) in &self.images {
+            if control.remembered().vms().may_read(vm, image) {
+                let vm = vm.clone();
+                // An image that is not there has no cache.
+                let _ = tell.send(Happens::Comes { vm, coming });
+            }
+        }
+    }
+}
