@@ -139,6 +139,13 @@ impl HearthSettings {
         self
     }
 
+    /// Every such text of the sections of disks is another one.
+    #[must_use]
+    pub fn with(mut self, text: &str, other: &str) -> Self {
+        self.disks = self.disks.replace(text, other);
+        self
+    }
+
     /// A disk that will not be attached, and is not waited for.
     #[must_use]
     pub fn in_trouble(mut self, disk: &str) -> Self {

@@ -409,6 +409,86 @@ fn a_vm_is_taken_whole_from_a_host_that_is_gone() {
     });
 }
 
+#[test]
+fn a_vm_whose_disks_are_at_two_hosts_is_served_by_neither_until_it_is_taken() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let vms = ["web", "other"];
+        let mut pair = Pair::start(lab, Setting { vms, ..USUAL })?;
+        let mut expected = pair.expected()?;
+        let mut vm = [pair.client(1, 0)?, pair.client(0, 1)?];
+        write_both(&mut vm, &mut expected, 1)?;
+        drop(vm);
+        pair.wait_until_at(1, &DISKS[..1])?;
+        pair.wait_until_at(0, &DISKS[1..])?;
+        // The host goes on from the hand-over that brought the disk there.
+        let host = pair.hosts[1].take().context("the host runs")?;
+        host.stop()?;
+        pair.start_host(1)?;
+        pair.wait_until_at(1, &DISKS[..1])?;
+        // The hand-made error: disks that were moved alone are one VM's from now on.
+        for at in [0, 1] {
+            pair.host(at)?
+                .command(&["disk", "flush", DISKS[1 - at], "--wait"])?;
+            let host = pair.hosts[at].take().context("the host runs")?;
+            host.stop()?;
+            pair.settings[at] = pair.settings[at].clone().with("vm = 'other'", "vm = 'web'");
+        }
+        pair.start_host(0)?;
+        pair.start_host(1)?;
+        for at in [0, 1] {
+            wait_until("the host to say what is wrong", SHORT, || {
+                let shown = pair.host(at)?.json(&["migrate", "show", "web"])?;
+                let disks = shown["disks"].as_array().context("disks")?;
+                let is_told = |disk: &Value| {
+                    let problem = disk["problem"].as_str().unwrap_or_default();
+                    let remedy = disk["remedy"].as_str().unwrap_or_default();
+                    disk["role"] == "split"
+                        && problem.contains("'root' at node-b, 'data' at node-a")
+                        && remedy.contains("hearth migrate take web")
+                };
+                Ok(disks.len() == 2 && disks.iter().all(is_told))
+            })?;
+            let listed = pair.host(at)?.command(&["migrate", "list"])?;
+            ensure!(
+                listed.stdout.matches("split").count() == 2,
+                "{}",
+                listed.stdout
+            );
+            let socket = pair.host(at)?.admin_socket().display().to_string();
+            let to = NAMES[1 - at];
+            let words = ["--socket", &socket, "migrate", "check", "web", "--to", to];
+            let answer = hearth(&words)?;
+            ensure!(answer.code == 4, "{}: {}", answer.code, answer.stdout);
+            let all = [answer.stdout, answer.stderr].concat();
+            ensure!(
+                all.contains("split") && all.contains("hearth migrate take web"),
+                "{all}"
+            );
+        }
+        let mut client = pair.client(1, 0)?;
+        client.set_patience(LONG)?;
+        ensure!(
+            client.try_write(0, &block(0, 2))?.is_err(),
+            "half of a VM is served"
+        );
+        drop(client);
+        let take = ["migrate", "take", "web", "--yes-its-owner-is-dead"];
+        pair.host(1)?.command(&take)?;
+        pair.wait_until_at(1, &DISKS)?;
+        ensure!(pair.recorded()? == [NAMES[1]; 2], "{:?}", pair.recorded()?);
+        let mut vm = pair.both(1)?;
+        check_both("the host that took them", &mut vm, &expected)?;
+        write_both(&mut vm, &mut expected, 3)?;
+        wait_until("the other host to see that", SHORT, || {
+            let shown = pair.host(0)?.json(&["migrate", "show", "web"])?;
+            let disks = shown["disks"].as_array().context("disks")?;
+            Ok(disks.iter().all(|disk| disk["role"] == "standby"))
+        })?;
+        pair.compare(1, &expected)?;
+        pair.stop()
+    });
+}
+
 /// Where a move from host 0 to host 1 stands still when daemons are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Still {
