@@ -31,10 +31,16 @@ pub(super) struct Plan {
     /// The origin fails now and then.
     pub(super) origin_fails: bool,
     pub(super) loan_faults: LoanFaults,
-    /// What the origin lacks goes along with the disk.
-    pub(super) ships: bool,
-    /// The cache of the disk goes ahead of it.
-    pub(super) copies: bool,
+    pub(super) along: Along,
+}
+
+/// What goes along with the disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Along {
+    /// What the origin lacks.
+    pub(super) dirty: bool,
+    /// What is cached, ahead of the disk.
+    pub(super) cache: bool,
 }
 
 impl Plan {
@@ -77,8 +83,10 @@ impl Plan {
         let policy = *pick(dice, &policies);
         let plan = Self {
             policy,
-            ships: policy == WritePolicy::Back && may_ship(seed),
-            copies: may_copy(seed),
+            along: Along {
+                dirty: policy == WritePolicy::Back && may_ship(seed),
+                cache: may_copy(seed),
+            },
             moves: 1 + dice.below(6),
             deaths,
             cuts,

@@ -137,8 +137,8 @@ impl Site {
             loan_faults: plan.loan_faults,
             device: CacheDevice::blank(run).formatted(FIRST_CACHE + number as u128),
             decision: None,
-            ships: plan.ships,
-            copies: plan.copies,
+            ships: plan.along.dirty,
+            copies: plan.along.cache,
             life: Life::new(None, run.now()),
             answers: Vec::new(),
         }

@@ -165,7 +165,7 @@ impl<'a, 'b> Borrows<'a, 'b> {
         match &mut self.life.borrowing {
             // What is discarded the other host has changed: it may be borrowed again.
             Some(borrowing) if is_read || is_here => {
-                borrowing.borrower.submit(op, self.at.run.now(), &mut ended)
+                borrowing.borrower.submit(op, self.at.run.now(), &mut ended);
             }
             _ => ended.origin.push(op),
         }

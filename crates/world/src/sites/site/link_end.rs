@@ -23,9 +23,7 @@ impl Site {
                 let is_there = self.life.clients.are_there();
                 at.link
                     .send(self.number, Frame::Client { is_there }, at.run);
-                self.life.ships.end_copy();
-                self.life.noted.unwatch();
-                Standby::of(self).stand_down(at);
+                end_copies(self, at);
                 self.tell(Event::Linked, at)?;
                 self.borrows(at).lender_linked(true);
                 self.ask_for_bytes(at);
@@ -35,9 +33,7 @@ impl Site {
                 self.life.clients.unsend_reads();
                 self.life.clients.incoming(false, at.run.now());
                 self.borrows(at).lender_linked(false);
-                self.life.ships.end_copy();
-                self.life.noted.unwatch();
-                Standby::of(self).stand_down(at);
+                end_copies(self, at);
                 self.tell(Event::LinkLost, at)
             }
             Notice::Frame(Frame::Client { is_there }) => {
@@ -104,6 +100,13 @@ impl Site {
             at.link.send(self.number, read, at.run);
         }
     }
+}
+
+/// What was copied in a session counts only in that one.
+fn end_copies(site: &mut Site, at: &mut Around) {
+    site.life.ships.end_copy();
+    site.life.noted.unwatch();
+    Standby::of(site).stand_down(at);
 }
 
 /// The other host asks for what is here, or answers.
