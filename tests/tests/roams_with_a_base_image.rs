@@ -39,7 +39,7 @@ struct Setting {
 
 impl Pair {
     /// With the image's origin at each host.
-    fn start(lab: &Lab, bases: [DiskSettings; 2], setting: Setting) -> anyhow::Result<Self> {
+    fn start(lab: &Lab, bases: &[DiskSettings; 2], setting: Setting) -> anyhow::Result<Self> {
         let (links, wire) = e2e::linked(lab)?;
         let disks = [0, 1].map(|at| Image::new(lab, &format!("{}.raw", VMS[at]), 1));
         let [web, db] = disks;
@@ -195,7 +195,7 @@ fn follows(setting: Setting) {
         let (image, bytes) = filled(lab, "base.raw", 1)?;
         let origin = Origin::start(lab, &image, OriginSettings::default())?;
         let base = DiskSettings::on_nbd(IMAGE, &origin.uri());
-        let pair = Pair::start(lab, [base.clone(), base], setting)?;
+        let pair = Pair::start(lab, &[base.clone(), base], setting)?;
         let [mut root, mut base] = pair.comes(0, "web")?;
         root.write(0, &block(0, 1))?;
         read(&mut base, &bytes, 0..IMAGE_MIB)?;
@@ -265,7 +265,7 @@ fn an_image_with_other_bytes_stays_at_home() {
         let (theirs, others) = filled(lab, "other.raw", 2)?;
         let pair = Pair::start(
             lab,
-            [on_file(ours.path()), on_file(theirs.path())],
+            &[on_file(ours.path()), on_file(theirs.path())],
             Setting::default(),
         )?;
         let (code, said) = pair.check(0, "web")?;
@@ -287,28 +287,44 @@ fn an_image_with_other_bytes_stays_at_home() {
     });
 }
 
+/// The hosts have the same bytes as different images: the VM can go, and the cache stays.
+fn stays(lab: &Lab, bases: &[DiskSettings; 2], bytes: &[u8]) -> anyhow::Result<()> {
+    let pair = Pair::start(lab, bases, Setting::default())?;
+    let (code, said) = pair.check(0, "web")?;
+    ensure!(code == 0, "{code}: {said}");
+    let told = said.to_string();
+    ensure!(told.contains("another file or address"), "{said}");
+    let [_root, mut base] = pair.comes(0, "web")?;
+    read(&mut base, bytes, 0..IMAGE_MIB)?;
+    let [_root, mut base] = pair.comes(1, "web")?;
+    wait_until("the image to be refused", SHORT, || {
+        Ok(pair.image(1)?["problem"].is_string())
+    })?;
+    read(&mut base, bytes, 0..IMAGE_MIB)?;
+    ensure!(pair.came(1)? == 0, "blocks of another image came");
+    pair.stop()
+}
+
 #[test]
 fn a_copy_of_the_file_is_not_taken_for_it() {
     scenario(RoamingPair::TOOLS, |lab| {
         let (ours, bytes) = filled(lab, "base.raw", 1)?;
         let (copy, _) = filled(lab, "copy.raw", 1)?;
-        let pair = Pair::start(
-            lab,
-            [on_file(ours.path()), on_file(copy.path())],
-            Setting::default(),
-        )?;
-        // The VM can go, and the cache stays.
-        let (code, said) = pair.check(0, "web")?;
-        ensure!(code == 0, "{code}: {said}");
-        let told = said.to_string();
-        ensure!(told.contains("another file"), "{said}");
-        let [_root, mut base] = pair.comes(1, "web")?;
-        wait_until("the image to be refused", SHORT, || {
-            Ok(pair.image(1)?["problem"].is_string())
-        })?;
-        read(&mut base, &bytes, 0..IMAGE_MIB)?;
-        ensure!(pair.came(1)? == 0, "blocks of another file came");
-        pair.stop()
+        stays(lab, &[on_file(ours.path()), on_file(copy.path())], &bytes)
+    });
+}
+
+#[test]
+fn an_export_at_another_address_is_not_taken_for_it() {
+    let tools = [RoamingPair::TOOLS, &["nbdkit"]].concat();
+    scenario(&tools, |lab| {
+        let (image, bytes) = filled(lab, "base.raw", 1)?;
+        let [one, two] = [lab.host("one")?, lab.host("two")?];
+        let settings = OriginSettings::default;
+        let one = Origin::start(&one, &image, settings())?;
+        let two = Origin::start(&two, &image, settings())?;
+        let bases = [one.uri(), two.uri()].map(|uri| DiskSettings::on_nbd(IMAGE, &uri));
+        stays(lab, &bases, &bytes)
     });
 }
 
@@ -321,7 +337,7 @@ fn killed(victim: usize) {
             rate: Some("1MiB"),
             ..Setting::default()
         };
-        let mut pair = Pair::start(lab, [base.clone(), base], slow)?;
+        let mut pair = Pair::start(lab, &[base.clone(), base], slow)?;
         let [_root, mut base] = pair.comes(0, "web")?;
         read(&mut base, &bytes, 0..IMAGE_MIB)?;
         let [_root, mut base] = pair.comes(1, "web")?;

@@ -1,14 +1,14 @@
 //! A base image whose cache follows its VMs, as it is known here, and as operators see it.
 
-use super::shards;
+use super::{settings, shards};
 use api::roaming::MovePhase;
-use configuration::{Auto, Name};
+use configuration::{Auto, Name, OriginConfig};
 use handoff::{Image, sampled_of};
 use link_protocol::ImageLook;
 use shard::{ImageHandle, ShardHandle};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::{Bytes, DiskId};
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// What there is to see of an image at a moment.
 #[derive(Clone, Debug)]
@@ -39,14 +39,25 @@ struct State {
 }
 
 /// What is known of one image.
-#[derive(Default)]
 pub(super) struct ImageLooks {
+    /// A hash of its origin's address: what an origin is known by that has no fingerprint.
+    address: u128,
     state: Mutex<State>,
     /// The last attachment that a sample was read of, and the sample.
     sampled: tokio::sync::Mutex<Option<(u64, u128)>>,
 }
 
 impl ImageLooks {
+    /// Of an image with this origin.
+    pub(super) fn new(origin: &OriginConfig) -> Self {
+        let address = settings::origin(origin).to_string();
+        Self {
+            address: xxh3_128(address.as_bytes()),
+            state: Mutex::default(),
+            sampled: tokio::sync::Mutex::default(),
+        }
+    }
+
     /// What the image is known by that is attached now, and which attachment that is; none if it is not attached, or cannot
     /// be read.
     pub(super) async fn look(&self, shard: &ShardHandle, disk: DiskId) -> Option<(u64, Image)> {
@@ -64,7 +75,7 @@ impl ImageLooks {
         let image = Image {
             size: attached.size,
             sample,
-            fingerprint: attached.fingerprint,
+            fingerprint: Some(attached.fingerprint.unwrap_or(self.address)),
         };
         Some((attached.attachment, image))
     }

@@ -17,7 +17,8 @@ pub struct Image {
     pub size: Bytes,
     /// A hash of the blocks in [`sampled_of`].
     pub sample: u128,
-    /// What changes with the file that it is, if its origin is one: the same at every host that reaches the file.
+    /// What changes with the file that it is, if its origin is one, and is the same at every host that reaches the file; of any
+    /// other origin what its address is known by.
     pub fingerprint: Option<u128>,
 }
 

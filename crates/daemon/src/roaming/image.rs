@@ -61,10 +61,15 @@ struct Follower {
 }
 
 /// Carries an image that has entered until the daemon stops.
-pub(super) async fn run(image: Entered, shard: ShardHandle, peering: Peering, mut told: Told) {
+pub(super) async fn run(
+    (image, looks): (Entered, Arc<ImageLooks>),
+    shard: ShardHandle,
+    peering: Peering,
+    mut told: Told,
+) {
     let plan = Arc::new(Plan::new(&image.entry.config.migration, peering.pace()));
     let counted = Arc::clone(&plan);
-    image.looks.count_by(Box::new(move || Figures {
+    looks.count_by(Box::new(move || Figures {
         came_bytes: counted.came(),
         lent_bytes: counted.lent(),
         rate: counted.rate(),
@@ -77,7 +82,7 @@ pub(super) async fn run(image: Entered, shard: ShardHandle, peering: Peering, mu
         numbers: Numbers::new(image.number),
         tell: image.tell,
         plan,
-        looks: image.looks,
+        looks,
         questions: Questions::default(),
         is_linked: peering.session().stands,
         coming: BTreeSet::new(),

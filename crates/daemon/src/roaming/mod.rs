@@ -214,14 +214,24 @@ impl Roaming {
         else {
             return;
         };
-        let Some(image) = images.pop() else { return };
+        let image = images.pop();
+        let Some((image, looks)) =
+            image.and_then(|mut of| of.image.take().map(|looks| (of, looks)))
+        else {
+            return;
+        };
         let (shard, tell) = (shard.handle().clone(), image.tell.clone());
         let needed = Arc::new(move |needs| {
             // The daemon stops.
             let _ = tell.send(Happens::Needed(needs));
         });
         ImageHandle::of(&shard, entry.id).follow(needed);
-        tokio::spawn(image::run(image, shard, self.peering.clone(), told));
+        tokio::spawn(image::run(
+            (image, looks),
+            shard,
+            self.peering.clone(),
+            told,
+        ));
     }
 
     /// Passes what happens on the link to the disks that it concerns, until the link ends.

@@ -10,7 +10,7 @@ use crate::image_view::ImageLooks;
 use crate::registry::Entry;
 use configuration::{DiskConfig, MOVE_TOGETHER_MAX, Name, disk_id};
 use link_protocol::UNIT_DISKS_MAX;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use units::DiskId;
@@ -69,7 +69,7 @@ pub(super) struct Entered {
     pub(super) tell: Tell,
     pub(super) seen: Arc<Seen>,
     /// What is known of it if it is a base image.
-    pub(super) looks: Arc<ImageLooks>,
+    pub(super) image: Option<Arc<ImageLooks>>,
 }
 
 /// What has become of a unit by a disk that entered.
@@ -96,8 +96,9 @@ impl Places {
             disks.push((disk_id(disk), &disk.name));
         }
         let numbers: BTreeMap<DiskId, u32> = roaming().map(disk_id).zip(0..).collect();
-        let images = roaming().filter(|disk| disk.follows()).map(disk_id);
-        let images: BTreeSet<DiskId> = images.collect();
+        let images = roaming().filter(|disk| disk.follows());
+        let looks = |disk: &DiskConfig| (disk_id(disk), Arc::new(ImageLooks::new(&disk.origin)));
+        let mut images: BTreeMap<DiskId, Arc<ImageLooks>> = images.map(looks).collect();
         let (mut places, mut units) = (BTreeMap::new(), Vec::new());
         for mut disks in by_vm.into_values() {
             disks.sort_unstable();
@@ -116,7 +117,7 @@ impl Places {
                     seen: Arc::default(),
                     others: others.collect(),
                     entered: None,
-                    image: images.contains(disk).then(Arc::default),
+                    image: images.remove(disk),
                     unit: units.len(),
                 };
                 places.insert(*disk, place);
@@ -180,7 +181,7 @@ impl Places {
                     number: place.number,
                     tell: place.tell.clone(),
                     seen: Arc::clone(&place.seen),
-                    looks: place.image.clone().unwrap_or_default(),
+                    image: place.image.clone(),
                 }),
             }
         }

@@ -118,9 +118,12 @@ fn compared(
         }
         Some(ImageDiffers::File) => {
             let why = format!(
-                "the image is another file at {there}, or was changed: its bytes may differ"
+                "the image is another file or address at {there}, or was changed: its bytes may differ"
             );
-            let stays = stays(why, "let both hosts reach one file, or one export");
+            let stays = stays(
+                why,
+                "let both hosts reach one file, or one export by one address",
+            );
             return (Vec::new(), Some(stays));
         }
         Some(ImageDiffers::Size) => format!(
