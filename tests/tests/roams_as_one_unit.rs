@@ -409,6 +409,33 @@ fn a_vm_is_taken_whole_from_a_host_that_is_gone() {
     });
 }
 
+/// Waits until a host says of a VM that its disks are at two hosts, in each way that there is to ask.
+fn is_told_as_split(pair: &Pair, at: usize) -> anyhow::Result<()> {
+    let host = pair.host(at)?;
+    wait_until("the host to say what is wrong", SHORT, || {
+        let shown = host.json(&["migrate", "show", "web"])?;
+        let disks = shown["disks"].as_array().context("disks")?;
+        let is_told = |disk: &Value| {
+            let problem = disk["problem"].as_str().unwrap_or_default();
+            let remedy = disk["remedy"].as_str().unwrap_or_default();
+            disk["role"] == "split"
+                && problem.contains("'root' at node-b, 'data' at node-a")
+                && remedy.contains("hearth migrate take web")
+        };
+        Ok(disks.len() == 2 && disks.iter().all(is_told))
+    })?;
+    let listed = host.command(&["migrate", "list"])?.stdout;
+    ensure!(listed.matches("split").count() == 2, "{listed}");
+    let socket = host.admin_socket().display().to_string();
+    let to = NAMES[1 - at];
+    let answer = hearth(&["--socket", &socket, "migrate", "check", "web", "--to", to])?;
+    ensure!(answer.code == 4, "{}: {}", answer.code, answer.stdout);
+    let all = [answer.stdout, answer.stderr].concat();
+    let is_right = all.contains("split") && all.contains("hearth migrate take web");
+    ensure!(is_right, "{all}");
+    Ok(())
+}
+
 #[test]
 fn a_vm_whose_disks_are_at_two_hosts_is_served_by_neither_until_it_is_taken() {
     scenario(RoamingPair::TOOLS, |lab| {
@@ -436,34 +463,7 @@ fn a_vm_whose_disks_are_at_two_hosts_is_served_by_neither_until_it_is_taken() {
         pair.start_host(0)?;
         pair.start_host(1)?;
         for at in [0, 1] {
-            wait_until("the host to say what is wrong", SHORT, || {
-                let shown = pair.host(at)?.json(&["migrate", "show", "web"])?;
-                let disks = shown["disks"].as_array().context("disks")?;
-                let is_told = |disk: &Value| {
-                    let problem = disk["problem"].as_str().unwrap_or_default();
-                    let remedy = disk["remedy"].as_str().unwrap_or_default();
-                    disk["role"] == "split"
-                        && problem.contains("'root' at node-b, 'data' at node-a")
-                        && remedy.contains("hearth migrate take web")
-                };
-                Ok(disks.len() == 2 && disks.iter().all(is_told))
-            })?;
-            let listed = pair.host(at)?.command(&["migrate", "list"])?;
-            ensure!(
-                listed.stdout.matches("split").count() == 2,
-                "{}",
-                listed.stdout
-            );
-            let socket = pair.host(at)?.admin_socket().display().to_string();
-            let to = NAMES[1 - at];
-            let words = ["--socket", &socket, "migrate", "check", "web", "--to", to];
-            let answer = hearth(&words)?;
-            ensure!(answer.code == 4, "{}: {}", answer.code, answer.stdout);
-            let all = [answer.stdout, answer.stderr].concat();
-            ensure!(
-                all.contains("split") && all.contains("hearth migrate take web"),
-                "{all}"
-            );
+            is_told_as_split(&pair, at)?;
         }
         let mut client = pair.client(1, 0)?;
         client.set_patience(LONG)?;

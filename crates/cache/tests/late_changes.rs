@@ -80,7 +80,7 @@ fn a_flush_does_not_vouch_for_what_a_former_process_has_left_to_come() {
 fn read_under_back() -> Rig {
     let mut rig = given_up();
     rig.power_cut_of_nothing();
-    rig.attach(WritePolicy::Back, lazy()).unwrap();
+    assert_eq!(rig.attach(WritePolicy::Back, lazy()), Ok(()));
     assert_eq!(rig.read(3), Ok(page(2)), "it has come meanwhile");
     rig
 }
