@@ -148,10 +148,15 @@ impl Disk {
     }
 
     /// Gives each operation of its origin that has failed since the last call to `told`, with the disk's
-    /// name.
+    /// name. Of a disk that is another host's nobody has asked for what was read: that is tried again, or left.
     pub(crate) fn take_failures(&mut self, mut told: impl FnMut(&str, Failure)) {
+        let (disk, is_others) = (&self.spec.name, self.spec.tenure == Tenure::Standby);
         for failure in self.origin.failures() {
-            told(&self.spec.name, failure);
+            if is_others {
+                tracing::debug!(%disk, ?failure, "a part of the disk's cache could not go ahead");
+            } else {
+                told(disk, failure);
+            }
         }
     }
 
