@@ -26,6 +26,8 @@ const PAUSE_OF_CLAIM: Duration = Duration::from_millis(2);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 /// How long the flash may take.
 const KEEP_TIME_MAX: Duration = Duration::from_secs(2);
+/// After how long a disk that could not leave tries again.
+const LEAVE_PAUSE: Duration = Duration::from_micros(300);
 /// After how long what went wrong begins anew.
 const RETRY_PAUSE: Duration = Duration::from_millis(300);
 
@@ -43,7 +45,7 @@ enum State {
     Stands(DiskSlot),
     /// What has come is on its way to flash.
     Keeps(DiskSlot, ControlId),
-    Leaving(ControlId),
+    Leaving(DiskSlot, ControlId),
 }
 
 /// A disk that stands by.
@@ -88,7 +90,7 @@ impl StandsBy {
     pub(super) fn slot(&self) -> Option<DiskSlot> {
         match self.standing.as_ref()?.state {
             State::Stands(disk) | State::Keeps(disk, _) => Some(disk),
-            State::Watching(_) | State::Attaching(_) | State::Leaving(_) => None,
+            State::Watching(_) | State::Attaching(_) | State::Leaving(..) => None,
         }
     }
 
@@ -162,10 +164,13 @@ impl<'a> Standby<'a> {
         if standing.next_at > now {
             return self.copy_on(at);
         }
+        if standing.ends && matches!(standing.state, State::Stands(_)) {
+            return self.stand_down(at);
+        }
         standing.next_at = now + ANSWER_TIME_MAX;
         match standing.state {
             State::Watching(_) => self.life.stands_by.ends(now),
-            State::Attaching(_) | State::Leaving(_) => {}
+            State::Attaching(_) | State::Leaving(..) => {}
             State::Stands(_) if standing.asked.is_some() => {
                 at.run.hit("records were late");
                 if at.run.one_in(2) {
@@ -368,9 +373,15 @@ impl<'a> Standby<'a> {
                     self.keep_anew(now);
                 }
             }
-            (State::Leaving(of), _) if of == id => {
+            (State::Leaving(_, of), Ok(_)) if of == id => {
                 self.life.stands_by.ends(now);
                 self.life.borrowing = None;
+            }
+            // What is discarded has to end first.
+            (State::Leaving(disk, of), Err(_)) if of == id => {
+                standing.state = State::Stands(disk);
+                standing.ends = true;
+                standing.next_at = now + LEAVE_PAUSE;
             }
             _ => return false,
         }
@@ -389,7 +400,7 @@ impl<'a> Standby<'a> {
             State::Attaching(_) => standing.ends = true,
             State::Stands(disk) | State::Keeps(disk, _) => {
                 let id = ControlId(at.run.next_id());
-                standing.state = State::Leaving(id);
+                standing.state = State::Leaving(disk, id);
                 let command = Command::Detach {
                     disk,
                     fingerprint: None,
@@ -397,7 +408,7 @@ impl<'a> Standby<'a> {
                 };
                 self.command_standby(id, command, at);
             }
-            State::Leaving(_) => {}
+            State::Leaving(..) => {}
         }
     }
 
