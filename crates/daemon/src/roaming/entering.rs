@@ -38,7 +38,10 @@ pub(super) async fn run(disks: Vec<Entered>, (peering, images): (Peering, Images
         return;
     };
     let record = Record::of_unit(found.iter().filter_map(|(_, found)| found.record));
-    let decision = found.iter().find_map(|(_, found)| found.decision);
+    // One that is not about all of these disks was made when others were the VM's.
+    let mut decisions = found.iter().map(|(_, found)| found.decision);
+    let decision = decisions.next().flatten();
+    let decision = decision.filter(|_| decisions.all(|other| other == decision));
     let (ownership, actions) = Ownership::found(handoff::Found { record, decision });
     let epoch = ownership.epoch().or(record.map(|record| record.epoch));
     let mut members = Vec::new();

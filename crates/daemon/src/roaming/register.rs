@@ -32,6 +32,8 @@ pub(super) struct Register {
     origin: OriginSpec,
     folders: Folders,
     cache: String,
+    /// The first disk of the unit, and the file of its decision.
+    leader: DiskId,
     decision: PathBuf,
     keeping: Option<Keeping>,
     /// The most that the origin may lack, as this host's configuration has it.
@@ -49,6 +51,7 @@ impl Register {
             origin: settings::origin(&entry.config.origin),
             folders: dir.folders(),
             cache: entry.cache.to_string(),
+            leader,
             decision: dir.path().join(format!("{DECISION}{leader}")),
             keeping: dir.keeping(),
             dirty_max: match entry.config.write_back.dirty_max.0 {
@@ -107,9 +110,13 @@ impl Register {
         OwnerFile::new(self.disk, &self.origin, &self.folders, &self.cache)
     }
 
-    /// The last decision, and who had what the origin lacked then, if anybody.
+    /// The last decision about the disk, and who had what the origin lacked then, if anybody.
     fn decision(&self) -> Result<Option<(Decision, Option<Kept>)>, String> {
-        read_decision(&self.decision, self.disk)
+        match std::fs::read_to_string(&self.decision) {
+            Ok(text) => Ok(Noted::read(&self.decision, &text, self.leader)?.about(self.disk)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("{}: {error}", self.decision.display())),
+        }
     }
 
     /// Lets the record name the peer with this epoch, under the origin's lock, which is held by what comes back.
@@ -185,34 +192,10 @@ pub fn given_in(state_dir: &Path, disk: DiskId) -> Result<Option<u64>, String> {
         };
         let path = file.path();
         let text = std::fs::read_to_string(&path).map_err(unreadable)?;
-        if leader == disk || text.lines().skip(1).any(|line| of(line) == Some(disk)) {
-            let (decision, _) = read_as_decision(&path, &text, disk)?;
-            last = last.max(Some(decision.epoch));
-        }
+        let about = Noted::read(&path, &text, leader)?.about(disk);
+        last = last.max(about.map(|(decision, _)| decision.epoch));
     }
     Ok(last)
-}
-
-fn read_decision(file: &Path, disk: DiskId) -> Result<Option<(Decision, Option<Kept>)>, String> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => read_as_decision(file, &text, disk).map(Some),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{}: {error}", file.display())),
-    }
-}
-
-/// The decision that the text of a file is.
-fn read_as_decision(
-    file: &Path,
-    text: &str,
-    disk: DiskId,
-) -> Result<(Decision, Option<Kept>), String> {
-    decided(text, disk).ok_or_else(|| format!("{} does not hold a decision", file.display()))
-}
-
-/// The disk that a line of a decision is of.
-fn of(line: &str) -> Option<DiskId> {
-    line.split_whitespace().next()?.parse().ok()
 }
 
 /// A decision as its file has it: the epoch and the host that the disks go to; and a line for each disk, with the cache
@@ -225,26 +208,44 @@ fn words(Decision { epoch }: Decision, to: &str, disks: &[(DiskId, Option<Kept>)
     format!("{epoch} {to}\n{}", lines.collect::<String>())
 }
 
-/// The decision in a file, and who has what the origin of this disk lacks. A file of one line is of one disk: the epoch,
-/// and who has what its origin lacks.
-fn decided(text: &str, disk: DiskId) -> Option<(Decision, Option<Kept>)> {
-    let (head, disks) = text.split_once('\n').unwrap_or((text, ""));
-    let mut head = head.split_whitespace();
-    let epoch = head.next()?.parse().ok()?;
-    let decision = Decision { epoch };
-    if disks.is_empty() {
-        return Some((decision, kept(head).ok()?));
+/// A decision that was noted, and the disks that it is about, each with who has what its origin lacks.
+#[derive(Debug, PartialEq, Eq)]
+struct Noted {
+    decision: Decision,
+    disks: Vec<(DiskId, Option<Kept>)>,
+}
+
+impl Noted {
+    /// What the text of a file says, the file of the unit with this first disk.
+    fn read(file: &Path, text: &str, leader: DiskId) -> Result<Self, String> {
+        let noted = Self::parse(text, leader);
+        noted.ok_or_else(|| format!("{} does not hold a decision", file.display()))
     }
-    let mut found = None;
-    for line in disks.lines() {
-        let mut words = line.split_whitespace();
-        let of: DiskId = words.next()?.parse().ok()?;
-        let kept = kept(words).ok()?;
-        if of == disk {
-            found = kept;
+
+    /// A text of one line is about the first disk alone: the epoch, and who has what its origin lacks.
+    fn parse(text: &str, leader: DiskId) -> Option<Self> {
+        let (head, lines) = text.split_once('\n').unwrap_or((text, ""));
+        let mut head = head.split_whitespace();
+        let epoch = head.next()?.parse().ok()?;
+        let decision = Decision { epoch };
+        if lines.is_empty() {
+            let disks = vec![(leader, kept(head).ok()?)];
+            return Some(Self { decision, disks });
         }
+        let mut disks = Vec::new();
+        for line in lines.lines() {
+            let mut words = line.split_whitespace();
+            let disk = words.next()?.parse().ok()?;
+            disks.push((disk, kept(words).ok()?));
+        }
+        Some(Self { decision, disks })
     }
-    Some((decision, found))
+
+    /// The decision, if it is about this disk, and who has what the disk's origin lacks.
+    fn about(&self, disk: DiskId) -> Option<(Decision, Option<Kept>)> {
+        let found = self.disks.iter().find(|(of, _)| *of == disk);
+        found.map(|(_, kept)| (self.decision, *kept))
+    }
 }
 
 /// Words that say nothing.
@@ -277,16 +278,17 @@ mod tests {
         });
         let [first, second, other] = [1, 2, 3].map(DiskId::from_u128);
         let text = words(decision, "node-b", &[(first, shipped), (second, None)]);
-        assert_eq!(decided(&text, first), Some((decision, shipped)));
-        for disk in [second, other] {
-            assert_eq!(decided(&text, disk), Some((decision, None)));
-        }
+        let about = |text: &str, disk| Noted::parse(text, first).map(|noted| noted.about(disk));
+        assert_eq!(about(&text, first), Some(Some((decision, shipped))));
+        assert_eq!(about(&text, second), Some(Some((decision, None))));
+        assert_eq!(about(&text, other), Some(None), "it was not about that one");
         // Of one disk, as it was noted once.
-        assert_eq!(decided("7\n", first), Some((decision, None)));
+        assert_eq!(about("7\n", first), Some(Some((decision, None))));
+        assert_eq!(about("7\n", second), Some(None));
         let alone = "7 00000000000000000123456789abcdef 12\n";
-        assert_eq!(decided(alone, first), Some((decision, shipped)));
+        assert_eq!(about(alone, first), Some(Some((decision, shipped))));
         for wrong in ["", "x", "7 xyz 1", "7 1f", "7 1f x", "7 1f 1 1", "7 b\nx"] {
-            assert_eq!(decided(wrong, first), None, "{wrong:?}");
+            assert_eq!(about(wrong, first), None, "{wrong:?}");
         }
     }
 
