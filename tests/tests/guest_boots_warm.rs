@@ -19,7 +19,8 @@ fn stack(lab: &Lab, kit: &GuestKit) -> anyhow::Result<Stack> {
     let settings = StackSettings {
         origin,
         flash_mib: 512,
-        cache_keys: "write_delay = '100ms'\n",
+        // A disk that others keep busy is no slow flash here.
+        cache_keys: "write_delay = '100ms'\nflash_timeout = '60s'\n",
         ..StackSettings::default()
     };
     Stack::start_on(lab, kit.disk(lab)?, &settings)
