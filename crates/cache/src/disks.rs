@@ -32,7 +32,6 @@ pub(crate) struct Disk {
     pub(crate) epoch: u64,
     /// A flush of its origin has failed that no guest had asked for, and none has been told since.
     pub(crate) failed_flush_untold: bool,
-    pub(crate) late_reads: LateReads,
 }
 
 /// All disks of a cache, by slot.
@@ -44,6 +43,8 @@ pub(crate) struct Disks {
     stats: Vec<DiskStats>,
     /// Those that were another host's when they were attached last.
     standbys: Set<DiskId>,
+    /// Of those that have any: every hit looks at a [`Disk`], which is small.
+    late_reads: Map<DiskSlot, LateReads>,
 }
 
 impl Disks {
@@ -54,6 +55,7 @@ impl Disks {
             ids: Map::default(),
             stats: vec![DiskStats::default(); DiskSlot::COUNT],
             standbys: Set::default(),
+            late_reads: Map::default(),
         }
     }
 
@@ -117,6 +119,7 @@ impl Disks {
     /// If it was not attached.
     pub(crate) fn detach(&mut self, slot: DiskSlot) -> Disk {
         self.ids.remove(&slot);
+        self.late_reads.remove(&slot);
         let disk = self.table[slot.index()].take();
         disk.expect("a disk that is detached was attached")
     }
@@ -232,6 +235,16 @@ impl Disks {
         Some(self.get(disk)?.tenant)
     }
 
+    /// What the guest of a disk has read of late changes.
+    pub(crate) fn late_reads(&mut self, disk: DiskSlot) -> &mut LateReads {
+        self.late_reads.entry(disk).or_default()
+    }
+
+    /// How many reads of late changes a flush of a disk's origin has to vouch for, if for any.
+    pub(crate) fn late_reads_to_flush(&self, disk: DiskSlot) -> Option<u64> {
+        self.late_reads.get(&disk)?.to_flush()
+    }
+
     /// Whether a guest that flushes has to be told of an earlier flush that failed.
     pub(crate) fn tells_of_failed_flush(&mut self, disk: DiskSlot) -> bool {
         let disk = self.get_mut(disk);
@@ -259,7 +272,6 @@ impl Disk {
             tenure,
             epoch: 0,
             failed_flush_untold: false,
-            late_reads: LateReads::default(),
         }
     }
 

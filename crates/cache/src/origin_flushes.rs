@@ -64,8 +64,7 @@ impl<'a> OriginFlushes<'a> {
     /// A guest's flush of a disk under write-back waits for a flush of the origin, if the guest has read what only that
     /// makes durable. False if it has not.
     pub(crate) fn ask_for_late_reads(&mut self, request: RequestId, disk: DiskSlot) -> bool {
-        let served = self.disks.get_mut(disk);
-        let ended = served.and_then(|served| served.late_reads.to_flush());
+        let ended = self.disks.late_reads_to_flush(disk);
         let Some(ended) = ended.filter(|_| holds(Guard::LateReadsAreFlushed)) else {
             return false;
         };
@@ -78,9 +77,9 @@ impl<'a> OriginFlushes<'a> {
     /// A flush of a destage has failed. The guest knows nothing of it: what the log has comes again. What the guest
     /// has read of late changes does not, so the guest's next flush fails.
     pub(crate) fn destage_failed(&mut self, disk: DiskSlot) {
+        let has_read = self.disks.late_reads_to_flush(disk).is_some();
         if let Some(served) = self.disks.get_mut(disk) {
-            served.failed_flush_untold |=
-                served.late_reads.to_flush().is_some() && holds(Guard::LateReadsAreFlushed);
+            served.failed_flush_untold |= has_read && holds(Guard::LateReadsAreFlushed);
         }
         self.may_have_lost(disk);
     }

@@ -150,9 +150,7 @@ impl Cache {
         {
             flash.origins_mut().write_ended(disk);
         }
-        if let Some(served) = self.state.disks.get_mut(disk) {
-            served.late_reads.read();
-        }
+        self.state.disks.late_reads(disk).read();
     }
 
     /// A flush of an origin has ended that was not a destage's.
@@ -184,9 +182,7 @@ impl Cache {
                 self.state.ports.push(Effect::ControlDone { id, result });
             }
             FlushPurpose::LateReads { request, ended } if result.is_ok() => {
-                if let Some(served) = self.state.disks.get_mut(disk) {
-                    served.late_reads.flushed(ended);
-                }
+                self.state.disks.late_reads(disk).flushed(ended);
                 self.flush(request, disk);
             }
             FlushPurpose::Guest { request, .. } | FlushPurpose::LateReads { request, .. } => {
