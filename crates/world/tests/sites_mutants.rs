@@ -87,7 +87,7 @@ missed! {
     return_only_what_is_unchanged: HandOver handoff::Guard, ReturnIfUnchanged from 0 &["I5"],
     know_no_change_after_a_start: HandOver handoff::Guard, ChangedUnlessGranted from 60300 &["I5"],
     grant_again_after_a_loss: HandOver handoff::Guard, GrantAgain from 21000 &["I8"],
-    answer_an_old_grant_with_the_later_one: HandOver handoff::Guard, LaterGrantCounts from 2000 &["I5", "I8"],
+    answer_an_old_grant_with_the_later_one: HandOver handoff::Guard, LaterGrantCounts from 10800 &["I5", "I8"],
     let_another_host_read_what_is_durable: Core core_guards::Guard, DurableBeforePeerReads from 0 &["I1"],
     drop_the_leftovers_of_an_earlier_epoch: Core core_guards::Guard, Epoch from 0 &["I1"],
     borrow_nothing_that_was_changed_here: Borrowing borrowing::Guard, ChangedIsNotBorrowed from 0 &["I1"],
