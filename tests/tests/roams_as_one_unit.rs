@@ -136,11 +136,12 @@ impl Pair {
         Ok(())
     }
 
-    /// Which host the record of each disk names.
+    /// Where the record of a disk is.
     fn record(&self, disk: usize) -> PathBuf {
         format!("{}.hearth", self.images[disk].path().display()).into()
     }
 
+    /// Which host the record of each disk names.
     fn recorded(&self) -> anyhow::Result<[String; 2]> {
         let named = |disk: usize| -> anyhow::Result<String> {
             let text = std::fs::read_to_string(self.record(disk)).context("the owner's record")?;
