@@ -25,6 +25,7 @@ mod bucket;
 mod changes;
 mod guard;
 mod run;
+mod without_origin;
 
 pub use borrower::{Ask, Borrower, Ended, LATE_REST, LOAN_BLOCKS_MAX, LOAN_TIME_MAX, Manner};
 pub use bucket::Bucket;
@@ -32,3 +33,4 @@ pub use changes::Changes;
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};
 pub use run::Run;
+pub use without_origin::without_origin;

@@ -5,7 +5,7 @@
 
 use crate::borrowed::{AskTell, Loans};
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Token};
-use borrowing::Ended;
+use borrowing::{Ended, without_origin};
 use origin::{Condition, Origin, Sources};
 use units::{Bytes, Duration, Instant};
 
@@ -30,28 +30,11 @@ impl OthersOrigin {
 
     fn take_in(&mut self, ended: Ended) {
         self.done.extend(ended.done);
-        let failed = ended.origin.into_iter();
         self.done
-            .extend(failed.map(|op| end(op, Err(IoError::Failed))));
+            .extend(ended.origin.into_iter().map(without_origin));
         for ask in ended.asks {
             (self.tell)(ask);
         }
-    }
-}
-
-/// What becomes of an operation that is no read.
-fn change(op: OriginOp) -> OriginDone {
-    let is_done_there = matches!(op.verb, OriginVerb::Discard { .. } | OriginVerb::Flush);
-    end(op, is_done_there.then_some(()).ok_or(IoError::NotPermitted))
-}
-
-fn end(op: OriginOp, result: Result<(), IoError>) -> OriginDone {
-    OriginDone {
-        token: op.token,
-        buf: op.verb.into_buf(),
-        result,
-        volatile: false,
-        passes: false,
     }
 }
 
@@ -69,7 +52,7 @@ impl Origin for OthersOrigin {
             let ended = self.loans.submit(op, now);
             self.take_in(ended);
         } else {
-            self.done.push(change(op));
+            self.done.push(without_origin(op));
         }
     }
 
@@ -125,7 +108,7 @@ impl Origin for OriginBeside {
         if let OriginVerb::Read { .. } = op.verb {
             self.origin.submit(op, now);
         } else {
-            self.done.push(change(op));
+            self.done.push(without_origin(op));
         }
     }
 

@@ -8,8 +8,8 @@
 use super::{Around, Asker, Life};
 use crate::sites::guard::{Guard, holds};
 use crate::sites::link::{Frame, Lent, Question};
-use block_io::{IoError, OriginDone, OriginOp, OriginVerb, Verb};
-use borrowing::{Ask, Borrower, Ended, Run};
+use block_io::{OriginDone, OriginOp, OriginVerb, Verb};
+use borrowing::{Ask, Borrower, Ended, Run, without_origin};
 use cache::RequestId;
 use handoff::{Action, Event, Message, Role};
 use std::collections::VecDeque;
@@ -331,21 +331,5 @@ impl<'a, 'b> Borrows<'a, 'b> {
         let now = self.at.run.now();
         let disk = standby.or(self.life.slot()).expect("it is attached");
         self.life.ask_standby(id, Asker::Pull, (disk, verb), now);
-    }
-}
-
-/// What becomes of an operation of a disk that is another host's: nothing is read past that host, and nothing changed.
-fn without_origin(op: OriginOp) -> OriginDone {
-    let result = match op.verb {
-        OriginVerb::Read { .. } => Err(IoError::Failed),
-        OriginVerb::Discard { .. } | OriginVerb::Flush => Ok(()),
-        OriginVerb::Write { .. } | OriginVerb::WriteZeroes { .. } => Err(IoError::NotPermitted),
-    };
-    OriginDone {
-        token: op.token,
-        buf: op.verb.into_buf(),
-        result,
-        volatile: false,
-        passes: false,
     }
 }
