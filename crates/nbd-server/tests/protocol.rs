@@ -178,17 +178,22 @@ fn a_client_that_vanishes_leaves_the_disk_to_finish() {
     assert_eq!(raw.reply(512).data, [1; 512]);
 }
 
-/// What the disk is asked by a client that sends `count` flushes to a disk that keeps its answers back, and how that ends: at most
-/// three are taken.
-fn flushes_and(count: u64, end: impl FnOnce(&mut Raw)) -> Vec<String> {
+/// A server that takes three requests of a client at a time.
+fn three_at_a_time() -> Rig {
     let connection = ConnectionLimits {
         requests: 3,
         bytes: Bytes::mib(1),
     };
-    let rig = Rig::with(&Options {
+    Rig::with(&Options {
         connection,
         ..Options::default()
-    });
+    })
+}
+
+/// What the disk is asked by a client that sends `count` flushes to a disk that keeps its answers back, and how that ends: at most
+/// three are taken.
+fn flushes_and(count: u64, end: impl FnOnce(&mut Raw)) -> Vec<String> {
+    let rig = three_at_a_time();
     let mut raw = Raw::attached(&rig.socket(), "disk");
     rig.hold();
     for cookie in 0..count {
@@ -241,14 +246,7 @@ fn a_client_that_says_goodbye_or_still_receives_has_not_hung_up() {
 
 #[test]
 fn everything_before_a_goodbye_is_carried_out_for_a_client_that_has_hung_up() {
-    let connection = ConnectionLimits {
-        requests: 3,
-        bytes: Bytes::mib(1),
-    };
-    let rig = Rig::with(&Options {
-        connection,
-        ..Options::default()
-    });
+    let rig = three_at_a_time();
     let mut raw = Raw::attached(&rig.socket(), "disk");
     rig.hold();
     for cookie in 0..3 {
