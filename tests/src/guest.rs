@@ -258,7 +258,7 @@ impl Guest {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Waits for a line with `words` in it.
+    /// Waits for a whole line with `words` in it.
     ///
     /// # Errors
     ///
@@ -267,11 +267,13 @@ impl Guest {
         self.wait_until(&format!("the guest to say '{words}'"), |guest| {
             // Looked at first: the last words of a guest that ended still count.
             let running = guest.process.is_running();
-            let said = guest.console().contains(words);
+            let console = guest.console();
+            // A line that is cut here would lack what `files_synced` counts.
+            let whole = console.rsplit_once('\n').map_or("", |(whole, _)| whole);
+            let said = whole.contains(words);
             ensure!(
                 said || running,
-                "the guest ended without saying '{words}':\n{}",
-                guest.console()
+                "the guest ended without saying '{words}':\n{console}"
             );
             Ok(said)
         })

@@ -347,6 +347,10 @@ impl Hearth {
             let listens = std::os::unix::net::UnixStream::connect(&self.nbd_socket).is_ok();
             Ok(listens && self.disks_are_attached(in_trouble))
         })
+        .with_context(|| match self.json(&["disk", "list"]) {
+            Ok(disks) => format!("the disks are {disks}"),
+            Err(error) => format!("the disks cannot be listed: {error:#}"),
+        })
     }
 
     /// Has it become another daemon, in place; returns when that one serves.

@@ -57,10 +57,11 @@ impl Lab {
 
     fn show_logs(&self) {
         println!("kept: {}", self.folder.display());
-        let Ok(entries) = std::fs::read_dir(&self.folder) else {
-            return;
-        };
-        let mut logs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        let mut logs = entries(&self.folder);
+        // Each host of several has a folder of its own.
+        let hosts: Vec<_> = logs.iter().filter(|path| path.is_dir()).collect();
+        let of_hosts: Vec<_> = hosts.into_iter().flat_map(|host| entries(host)).collect();
+        logs.extend(of_hosts);
         logs.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
         logs.sort();
         for log in logs {
@@ -77,6 +78,12 @@ impl Lab {
             println!("{}", lines[from..].join("\n"));
         }
     }
+}
+
+/// The files and folders in a folder; none if it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path()).collect()
 }
 
 /// Runs a test in a folder of its own, if the tools that it names are installed.
