@@ -2,7 +2,7 @@
 
 use crate::loan::{Borrowed, LoanId, NotLent};
 use crate::shipment::Shipment;
-use crate::write_back::{OfDirty, WriteBack};
+use crate::write_back::{Follower, OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
 use block_store::{LockReason, RetainedUpdate};
 use smallvec::SmallVec;
@@ -127,6 +127,15 @@ pub enum Command {
         disk: DiskSlot,
         /// Of the hold.
         number: u64,
+    },
+    /// For a second somebody follows what is written to a disk that is about to move: under write-back its guest's
+    /// flushes, and its writes where the origin follows, wait for that one, for 200 ms at most. Another one who has
+    /// followed before does so no longer. It does nothing if the disk is not under write-back.
+    Follow {
+        /// Which.
+        disk: DiskSlot,
+        /// Who.
+        follower: Follower,
     },
     /// Change what writes do from now on. It may take long: the origin has to get what it lacks.
     SetPolicy {

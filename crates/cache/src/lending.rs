@@ -16,7 +16,7 @@ use crate::api::{Effect, Tenure};
 use crate::disks::Disks;
 use crate::flash_use::FlashUse;
 use crate::limits::RUN_BLOCKS_MAX;
-use crate::loan::{Borrowed, LoanId, LoanRequest, NotLent};
+use crate::loan::{Borrowed, LoanId, LoanRequest, NotLent, RecordsAsked};
 use crate::ports::Ports;
 use crate::purpose::{LoanKey, LoanRead, ReadPurpose};
 use crate::record_loans::{RecordLoans, Shipping};
@@ -90,7 +90,7 @@ impl<'a> Lending<'a> {
                 let segments = found.map(|(flash, slot)| Contents::from(&*flash).segments_of(slot));
                 Some(segments.map(Borrowed::Segments))
             }
-            LoanRequest::Records { disk, from } => {
+            LoanRequest::Records(RecordsAsked { disk, from, .. }) => {
                 self.records().ship(id, disk, from);
                 None
             }

@@ -91,10 +91,10 @@ pub use block_store::{
     LeftChunk, LockReason, LogReport, OpenError, RetainedUpdate, SegmentCounts, format,
 };
 pub use cache::{Cache, Facts, Kept, Mode, Status};
-pub use loan::{Borrowed, LoanId, LoanRequest, NotLent};
+pub use loan::{Borrowed, LoanId, LoanRequest, NotLent, RecordsAsked};
 pub use recovery::{Inspection, Recovered, Recovery};
 pub use shipment::{Shipment, Shipped, ShippedWhat};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
 pub use tenants::TenantStatus;
 pub use views::ViewStats;
-pub use write_back::{DestageOrder, DestageState, DirtyStatus, OfDirty, WriteBack};
+pub use write_back::{DestageOrder, DestageState, DirtyStatus, Follower, OfDirty, WriteBack};

@@ -34,13 +34,21 @@ pub enum LoanRequest {
         count: u32,
     },
     /// What the disk's origin lacks: records of its dirty log, in their order.
-    Records {
-        /// Which disk.
-        disk: DiskId,
-        /// The number of the first record that is asked for. An earlier one than the oldest that is left asks for
-        /// that.
-        from: u64,
-    },
+    Records(RecordsAsked),
+}
+
+/// What of a disk's dirty log is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordsAsked {
+    /// Which disk.
+    pub disk: DiskId,
+    /// The number of the first record that is asked for: those before it are kept, durably. An earlier one than the
+    /// oldest that is left asks for that.
+    pub from: u64,
+    /// The oldest record that the origin lacks, as far as who asks knows. If nothing else has changed, and who asks follows
+    /// the disk's log ([`Command::Follow`](crate::Command::Follow)), the answer comes when there is something to tell, or
+    /// 200 ms later.
+    pub settled: Option<u64>,
 }
 
 /// What a loan brings, with the bytes of blocks as `B`.

@@ -20,6 +20,15 @@ pub enum OfDirty {
     Drop,
 }
 
+/// Who is to have soon what a guest has written, since the disk is about to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follower {
+    /// The origin.
+    Origin,
+    /// The cache of the host that is about to get the disk, which asks for records of the dirty log.
+    Host,
+}
+
 /// What the transfer to the origin does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DestageState {

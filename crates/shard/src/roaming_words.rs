@@ -108,6 +108,13 @@ impl<'a> RoamingWords<'a> {
                 self.hold_destage(disk, number, reply);
                 Vec::new()
             }
+            Roaming::Follow(follower) => {
+                if let Ok(disk) = self.disks.serving(disk) {
+                    let nobody = Job::Told(Box::new(|_| {}));
+                    self.command(nobody, Command::Follow { disk, follower });
+                }
+                Vec::new()
+            }
             Roaming::Comes { vm, wanted } => {
                 self.cache.tenant_comes(&vm, wanted, self.now);
                 Vec::new()

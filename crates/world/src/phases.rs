@@ -54,7 +54,8 @@ pub(crate) fn name_of(command: &Command) -> Option<&'static str> {
         Command::SetWriteBack { .. } => "write-back",
         Command::Grow { .. } => "grow",
         // No operator says it.
-        Command::HoldDestage { .. }
+        Command::Follow { .. }
+        | Command::HoldDestage { .. }
         | Command::ReleaseDestage { .. }
         | Command::Ship { .. }
         | Command::Stop => return None,

@@ -6,11 +6,10 @@ use crate::admitter::write_arrives;
 use crate::guard::{Guard, holds};
 use crate::limits::LAST_BYTES;
 use crate::request::{Asked, Span};
-use crate::write_back::WriteBack;
 use crate::writes::Change;
 use admission::Key;
 use block_io::{IoError, PAGE_BYTES, Slice};
-use block_store::{NoRoom, Taken};
+use block_store::{DirtyDisk, NoRoom, Taken};
 use dirty_log::{ERASE_BLOCKS_MAX, RecordNumber};
 use flash_format::{Erasure, ErasureKind};
 use tenancy::Arrival;
@@ -209,7 +208,7 @@ impl BackRequests<'_> {
         };
         for (request, fua, result) in ended {
             if fua {
-                self.answer_when_durable(disk, number, request, Asked::DurableWrite);
+                self.answer_when_durable(disk, number, (request, Asked::DurableWrite), true);
             } else {
                 self.disks.reply(self.ports, disk, request, result);
             }
@@ -249,18 +248,20 @@ impl BackRequests<'_> {
     }
 
     fn accept_records(&mut self, disk: DiskSlot, back: &mut Back, at: usize) -> Result<(), NoRoom> {
-        let waiting = &mut back.queue[at];
+        let waiting = &back.queue[at];
+        let since = waiting.since;
         let first = BlockIndex::containing(Offset::new(waiting.at));
         let blocks = waiting.end.div_ceil(BLOCK_BYTES) - first.get();
         // What is fetched now may be older than what is accepted.
         if holds(Guard::AcceptKillsFills) {
             self.fills.kill(disk, first, blocks);
         }
-        while waiting.at < waiting.end {
+        while back.queue[at].at < back.queue[at].end {
+            self.check_room(disk, back, since)?;
+            let waiting = &mut back.queue[at];
             let block = BlockIndex::containing(Offset::new(waiting.at));
             let next = block.next().start().get();
             let whole = block.start().get() >= waiting.offset && next <= waiting.end;
-            self.check_room(disk, &mut back.credit, back.phase, &back.settings)?;
             if whole && !matches!(waiting.change, Change::Data { .. }) {
                 waiting.at = self.accept_erasure(disk, waiting, block)?;
                 continue;
@@ -276,19 +277,27 @@ impl BackRequests<'_> {
     fn check_room(
         &mut self,
         disk: DiskSlot,
-        credit: &mut u64,
-        phase: Phase,
-        settings: &WriteBack,
+        back: &mut Back,
+        since: Instant,
     ) -> Result<(), NoRoom> {
         let logged = self.flash.dirty_bytes(disk);
-        if !settings.has_room(logged) {
+        if !back.settings.has_room(logged) {
             return Err(NoRoom::Segment);
         }
-        if phase == Phase::Leaving {
-            if *credit < BLOCK_BYTES || logged <= LAST_BYTES {
+        if back.phase == Phase::Leaving {
+            if back.credit < BLOCK_BYTES || logged <= LAST_BYTES {
                 return Err(NoRoom::Segment);
             }
-            *credit -= BLOCK_BYTES;
+            back.credit -= BLOCK_BYTES;
+        } else if let Some(log) = self.flash.log_of(disk).map(DirtyDisk::log)
+            && back.follows.outruns(
+                log,
+                since,
+                self.ports.now(),
+                back.destage.failing().is_none(),
+            )
+        {
+            return Err(NoRoom::Segment);
         }
         Ok(())
     }

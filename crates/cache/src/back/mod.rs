@@ -14,7 +14,9 @@
 
 mod accept;
 mod arriving;
+mod backs;
 mod commands;
+mod following;
 mod held;
 mod late;
 mod merge;
@@ -33,6 +35,7 @@ use crate::fills::Fills;
 use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::limits::TICK_MAX;
+use crate::loan::NotLent;
 use crate::ports::Ports;
 use crate::request::Asked;
 use crate::write_back::{DestageOrder, WriteBack};
@@ -42,10 +45,11 @@ use block_io::IoError;
 use block_store::DirtyDisk;
 use destage::{BatchId, Destage, SampledReads};
 use dirty_log::{DirtyLog, RecordNumber};
+use following::Follows;
 use held::Held;
 use std::collections::VecDeque;
 use switch::Change;
-use units::{DiskSlot, Duration, Instant};
+use units::{DiskSlot, Instant};
 
 /// What writes do at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +85,9 @@ struct Answer {
     before: RecordNumber,
     request: RequestId,
     asked: Asked,
+    since: Instant,
+    /// Whether it waits for who follows the log, too.
+    is_followed: bool,
 }
 
 /// A disk under write-back.
@@ -104,6 +111,8 @@ pub(crate) struct Back {
     demands: Vec<(RecordNumber, crate::ControlId)>,
     /// Who lets nothing go to the origin.
     held: Held,
+    /// Who follows the log while the disk is about to move.
+    follows: Follows,
     /// The disk is being detached, and what stays on flash stays there.
     parted: bool,
     /// When the guest asked for something last.
@@ -128,6 +137,7 @@ impl Back {
             change: None,
             demands: Vec::new(),
             held: Held::default(),
+            follows: Follows::default(),
             parted: false,
             asked_at: now,
             credit: 0,
@@ -182,6 +192,28 @@ impl Back {
         }
     }
 
+    /// Everything before this number waits to be durable, and with who follows, for a guest's flush.
+    fn flush_waits_for(&self) -> Option<RecordNumber> {
+        self.answers.back().map(|answer| answer.before)
+    }
+
+    /// Before which number the origin should have everything now, since it follows.
+    fn origin_wants(&self, log: &DirtyLog) -> RecordNumber {
+        self.follows.wants_at_origin(log, self.flush_waits_for())
+    }
+
+    /// Whether a question of the other host that finds nothing may wait: not while all is about to be handed over.
+    fn keeps_questions(&self) -> bool {
+        self.phase == Phase::Open && !self.is_held()
+    }
+
+    /// When to look again at what waits for who follows.
+    fn follow_dues(&self) -> impl Iterator<Item = Instant> {
+        let flush = self.answers.front().map(|answer| answer.since);
+        let write = self.queue.front().map(|waiting| waiting.since);
+        self.follows.dues([flush, write])
+    }
+
     /// When the guest asked for something last.
     fn asked_at(&self) -> Instant {
         self.asked_at
@@ -199,114 +231,6 @@ pub(crate) struct Backs {
     arrivals: Arrivals,
     /// Guests' reads of the flash, of any disk.
     flash_reads: SampledReads,
-}
-
-impl Backs {
-    #[inline]
-    pub(crate) fn get(&self, disk: DiskSlot) -> Option<&Back> {
-        self.of.get(disk.index())?.as_deref()
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, disk: DiskSlot) -> Option<&mut Back> {
-        self.of.get_mut(disk.index())?.as_deref_mut()
-    }
-
-    pub(crate) fn take(&mut self, disk: DiskSlot) -> Option<Box<Back>> {
-        self.of.get_mut(disk.index())?.take()
-    }
-
-    pub(crate) fn set(&mut self, disk: DiskSlot, back: Box<Back>) {
-        if self.of.len() <= disk.index() {
-            self.of.resize_with(disk.index() + 1, || None);
-        }
-        self.of[disk.index()] = Some(back);
-    }
-
-    /// A guest of a disk under write-back asks for something.
-    #[inline]
-    pub(crate) fn asked(&mut self, disk: DiskSlot, now: Instant) {
-        if let Some(back) = self.get_mut(disk) {
-            back.asked_at = now;
-        }
-    }
-
-    /// A guest's read of the origin took so long.
-    pub(crate) fn read_took(&mut self, disk: DiskSlot, time: Duration) {
-        if let Some(back) = self.get_mut(disk) {
-            back.destage.read_took(time);
-        }
-    }
-
-    /// A guest's read of the flash took so long.
-    #[inline]
-    pub(crate) fn flash_took(&mut self, time: Duration) {
-        if self.of.is_empty() {
-            return;
-        }
-        let mut backs = self.of.iter().flatten();
-        let disturbed = || backs.any(|back| back.destage.is_busy());
-        self.flash_reads.took(time, disturbed);
-    }
-
-    /// A number that was not given out before.
-    pub(crate) fn number(&mut self) -> u64 {
-        self.numbers += 1;
-        self.numbers
-    }
-
-    /// Whether this holds for one of them.
-    pub(crate) fn any(&self, holds: impl FnMut(&Back) -> bool) -> bool {
-        self.of.iter().flatten().map(AsRef::as_ref).any(holds)
-    }
-
-    /// Whether a disk's writes go to its log.
-    #[inline]
-    pub(crate) fn has(&self, disk: DiskSlot) -> bool {
-        self.get(disk).is_some()
-    }
-
-    /// Whether records of another host come for a disk.
-    pub(crate) fn keeps(&self, disk: DiskSlot) -> bool {
-        self.arrivals.has(disk)
-    }
-
-    /// Schedules the disks whose writes wait: what they wait for may have happened.
-    pub(crate) fn schedule_waiting(&self, ports: &mut Ports) {
-        for disk in self.arrivals.slots() {
-            ports.schedule(disk);
-        }
-        for disk in self.slots() {
-            if self.get(disk).is_some_and(Back::waits) {
-                ports.schedule(disk);
-            }
-        }
-    }
-
-    /// Schedules all of them.
-    pub(crate) fn schedule_all(&self, ports: &mut Ports) {
-        for disk in self.slots() {
-            ports.schedule(disk);
-        }
-    }
-
-    /// A disk that was about to be detached stays.
-    pub(crate) fn stay(&mut self, ports: &mut Ports, disk: DiskSlot) {
-        if let Some(back) = self.get_mut(disk)
-            && back.phase == Phase::Closing
-            && back.change.is_none()
-        {
-            back.go_on(ports.attended());
-        }
-        ports.schedule(disk);
-    }
-
-    /// Every disk that is.
-    pub(crate) fn slots(&self) -> Vec<DiskSlot> {
-        let backs = self.of.iter().zip((0..).map(DiskSlot::new));
-        let backs = backs.filter(|(back, _)| back.is_some());
-        backs.map(|(_, disk)| disk).collect()
-    }
 }
 
 /// The parts of a cache that guests' requests under write-back have to do with.
@@ -368,7 +292,7 @@ impl<'a> BackRequests<'a> {
             return true;
         }
         let number = self.log_end_for_flush(disk);
-        self.answer_when_durable(disk, number, request, Asked::Flush);
+        self.answer_when_durable(disk, number, (request, Asked::Flush), true);
         self.ports.schedule(disk);
         true
     }
@@ -379,7 +303,7 @@ impl<'a> BackRequests<'a> {
         let has_log = self.backs.has(disk) && !self.flash.dirty_bytes(disk).is_zero();
         if has_log && holds(Guard::DurableBeforePeerReads) {
             let number = self.log_end_for_flush(disk);
-            self.answer_when_durable(disk, number, request, Asked::DurableWrite);
+            self.answer_when_durable(disk, number, (request, Asked::DurableWrite), false);
             self.ports.schedule(disk);
             return true;
         }
@@ -404,8 +328,8 @@ impl<'a> BackRequests<'a> {
         &mut self,
         disk: DiskSlot,
         before: RecordNumber,
-        request: RequestId,
-        asked: Asked,
+        (request, asked): (RequestId, Asked),
+        is_followed: bool,
     ) {
         if !holds(Guard::AppendBeforeAnswer) {
             self.disks.reply(self.ports, disk, request, Ok(()));
@@ -414,6 +338,8 @@ impl<'a> BackRequests<'a> {
                 before,
                 request,
                 asked,
+                since: self.ports.now(),
+                is_followed,
             });
         }
     }
@@ -428,18 +354,26 @@ impl<'a> BackRequests<'a> {
             RecordNumber::FIRST
         };
         let durable = dirty.map_or(all, DirtyDisk::durable);
+        let log = dirty.filter(|_| self.flash.is_in_use());
+        let (log, now) = (log.map(DirtyDisk::log), self.ports.now());
         let Some(back) = self.backs.get_mut(disk) else {
             return;
         };
         let locked = back.phase == Phase::Locked;
-        let mut answered = Vec::new();
-        while let Some(answer) = back
-            .answers
-            .pop_front_if(|answer| answer.before <= durable || locked)
+        let (mut answered, mut at) = (Vec::new(), 0);
+        while let Some(answer) = back.answers.get(at)
+            && (answer.before <= durable || locked)
         {
-            let lost = answer.before > durable;
+            let (before, since) = (answer.before, answer.since);
+            let waits = answer.is_followed && !locked;
+            if waits && !back.follows.lets(before, since, now, log) {
+                at += 1;
+                continue;
+            }
+            let lost = before > durable;
             let result = if lost { Err(IoError::Failed) } else { Ok(()) };
-            answered.push((answer.request, result));
+            let answer = back.answers.remove(at);
+            answered.extend(answer.map(|answer| (answer.request, result)));
         }
         for (request, result) in answered {
             self.disks.reply(self.ports, disk, request, result);
@@ -463,6 +397,7 @@ impl<'a> BackRequests<'a> {
             waiting.map(|waiting| waiting.since + back.settings.stall_max),
         ];
         let dues = dues.into_iter().flatten();
+        let dues = dues.chain(back.follow_dues());
         let dues = dues.chain(of_log.into_iter().flatten());
         // What was due and waits for something else is looked at when that has happened.
         let dues = dues.filter(|due| *due > now);
@@ -491,6 +426,10 @@ impl<'a> BackRequests<'a> {
         for answer in std::mem::take(&mut back.answers) {
             self.disks
                 .reply(self.ports, disk, answer.request, Err(error));
+        }
+        if let Some(loan) = back.follows.take_question() {
+            let result = Err(NotLent);
+            self.ports.push(Effect::Lent { loan, result });
         }
     }
 }

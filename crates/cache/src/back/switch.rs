@@ -16,6 +16,7 @@ use crate::flash_use::FlashUse;
 use crate::guard::{Guard, holds};
 use crate::host_record::HostRecord;
 use crate::limits::RETRY_PAUSE_MIN;
+use crate::loan::LoanId;
 use crate::ports::Ports;
 use crate::request::{Asked, Span};
 use crate::write_back::{OfDirty, WriteBack};
@@ -158,6 +159,7 @@ impl Back {
         let demands = std::mem::take(&mut self.demands).into_iter();
         Over::Left {
             writes: self.take_waiting(disk),
+            question: self.follows.take_question(),
             flushes: flushes
                 .map(|answer| (answer.request, answer.asked))
                 .collect(),
@@ -199,6 +201,7 @@ pub(crate) enum Over {
     /// there. What went past the log is durable there when it is flushed.
     Left {
         writes: Vec<(Span, writes::Change)>,
+        question: Option<LoanId>,
         flushes: Vec<(RequestId, Asked)>,
         demands: Vec<ControlId>,
     },

@@ -99,7 +99,7 @@ impl<'a> Destager<'a> {
             return if all {
                 log.end()
             } else {
-                back.destage.demand()
+                back.destage.demand().max(back.origin_wants(log))
             };
         }
         let is_short = flash.facts().is_short_of_clean_segments();
@@ -370,6 +370,7 @@ impl<'a> Destager<'a> {
         }
         back.destage.settled();
         let gone = before.saturating_sub(self.flash.dirty_bytes(disk).get());
+        back.follows.origin_got(gone);
         if back.phase == Phase::Leaving {
             back.credit_for(gone);
         }
@@ -463,6 +464,7 @@ fn hurries(flash: &FlashUse, disk: DiskSlot, back: &Back) -> bool {
     let log = log.map(DirtyDisk::log);
     let base = log.map_or(RecordNumber::FIRST, DirtyLog::base);
     let is_asked = back.destage.demand() > base
-        || (back.has_demands() && log.is_some_and(|log| back.returns_to_order(log)));
+        || (back.has_demands() && log.is_some_and(|log| back.returns_to_order(log)))
+        || log.is_some_and(|log| back.origin_wants(log) > base);
     is_asked || back.is_leaving() || !flash.is_in_use()
 }

@@ -74,6 +74,10 @@ impl<'a> Commands<'a> {
                 self.state.changes().release_destage(disk, number);
                 Some(Ok(()))
             }
+            Command::Follow { disk, follower } => {
+                self.state.follow(disk, follower);
+                Some(Ok(()))
+            }
             Command::SetWriteBack { disk, write_back } => {
                 Some(self.state.changes().set_write_back(disk, write_back))
             }

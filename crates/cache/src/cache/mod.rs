@@ -24,13 +24,16 @@ use crate::host_record::HostRecord;
 use crate::jobs::Jobs;
 use crate::lending::{Lending, Loans};
 use crate::limits::TICK_MAX;
-use crate::loan::{LoanId, LoanRequest};
+use crate::loan::{LoanId, LoanRequest, NotLent, RecordsAsked};
 use crate::origin_flushes::OriginFlushes;
 use crate::ports::{Ports, Wake};
 use crate::reads::{GuestReads, ReadState};
 use crate::tenants::Tenants;
+use crate::write_back::Follower;
 use crate::writes::{Through, Writes};
 use block_io::{BlockCipher, BufPool, Token};
+use block_store::DirtyDisk;
+use dirty_log::{DirtyLog, RecordNumber};
 use units::{DiskId, DiskSlot, Duration, Instant, Map};
 
 /// The cache of a shard.
@@ -147,14 +150,9 @@ impl Cache {
     /// same id follows, late if the flash is.
     pub fn lend(&mut self, id: LoanId, request: LoanRequest, now: Instant) {
         self.state.ports.set_now(now);
-        let disks = &self.state.disks;
-        Lending::new(
-            &mut self.state.loans,
-            &mut self.state.flash,
-            disks,
-            &mut self.state.ports,
-        )
-        .lend(id, request);
+        if !self.state.parks(id, request) {
+            self.state.lending().lend(id, request);
+        }
         self.pump();
     }
 
@@ -291,14 +289,21 @@ impl Cache {
     }
 
     fn advance_back(&mut self, disk: DiskSlot) {
+        self.state.end_following(disk);
         self.state.back_requests().advance(disk);
+        self.state.answer_question(disk);
         self.state.destager().advance(disk);
         match self.state.changes().advance(disk) {
             Some(Over::Left {
                 writes,
+                question,
                 flushes,
                 demands,
             }) => {
+                if let Some(loan) = question {
+                    let result = Err(NotLent);
+                    self.state.ports.push(Effect::Lent { loan, result });
+                }
                 for (span, change) in writes {
                     self.state.through().write(span, change);
                 }
@@ -333,6 +338,61 @@ impl State {
     /// What carries out what the operator asks.
     fn commands(&mut self) -> Commands<'_> {
         Commands::new(self)
+    }
+
+    /// What reads for other hosts.
+    fn lending(&mut self) -> Lending<'_> {
+        Lending::new(
+            &mut self.loans,
+            &mut self.flash,
+            &self.disks,
+            &mut self.ports,
+        )
+    }
+
+    /// Whether a question for records waits until there are some, since who asks follows the disk's log.
+    fn parks(&mut self, id: LoanId, request: LoanRequest) -> bool {
+        let LoanRequest::Records(asked) = request else {
+            return false;
+        };
+        let flash = self.flash.as_ref();
+        let Some(disk) = flash.and_then(|flash| flash.facts().slot_of(asked.disk)) else {
+            return false;
+        };
+        // A flush may wait for what the question says is kept.
+        self.ports.schedule(disk);
+        let (log, now) = (self.flash.log_of(disk), self.ports.now());
+        let log = log.map(DirtyDisk::log);
+        self.backs.park(disk, (id, asked), log, now)
+    }
+
+    /// Answers a question for records that has waited, if it is time to.
+    fn answer_question(&mut self, disk: DiskSlot) {
+        let (log, now) = (self.flash.log_of(disk), self.ports.now());
+        let log = log.map(DirtyDisk::log);
+        let question = self.backs.take_due_question(disk, log, now);
+        self.answer(question);
+    }
+
+    /// Somebody follows the log of a disk, if it is under write-back.
+    fn follow(&mut self, disk: DiskSlot, follower: Follower) {
+        let log = self.flash.log_of(disk).map(DirtyDisk::log);
+        let end = log.map_or(RecordNumber::FIRST, DirtyLog::end);
+        let question = self.backs.follow(disk, follower, end, self.ports.now());
+        self.answer(question);
+        self.ports.schedule(disk);
+    }
+
+    /// Nobody follows a log who was not named again.
+    fn end_following(&mut self, disk: DiskSlot) {
+        let question = self.backs.end_following(disk, self.ports.now());
+        self.answer(question);
+    }
+
+    fn answer(&mut self, question: Option<(LoanId, RecordsAsked)>) {
+        if let Some((id, asked)) = question {
+            self.lending().lend(id, LoanRequest::Records(asked));
+        }
     }
 
     /// What judges the flash.

@@ -38,7 +38,7 @@ impl Rig {
         let end = self.now + time;
         self.drive();
         while self.now < end {
-            self.now = self.now + Duration::from_millis(100);
+            self.now = end.min(self.now + Duration::from_millis(100));
             let now = self.now;
             self.cache_mut().tick(now);
             self.drive();

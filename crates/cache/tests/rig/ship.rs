@@ -3,7 +3,7 @@
 use super::{Rig, lazy};
 use cache::{
     Borrowed, Command, ControlError, ControlOutcome, LoanId, LoanRequest, NotLent, OfDirty,
-    OwnerRecord, Shipment, Tenure, WriteBack, WritePolicy,
+    OwnerRecord, RecordsAsked, Shipment, Tenure, WriteBack, WritePolicy,
 };
 use std::collections::BTreeSet;
 use units::{BlockIndex, Bytes, DiskId, Duration};
@@ -97,14 +97,34 @@ impl Rig {
 
     /// The owner is asked for records.
     pub(crate) fn records(&mut self, from: u64) -> Result<Records, NotLent> {
-        let disk = DiskId::from_u128(1);
-        match self.lend(LoanRequest::Records { disk, from })? {
-            Borrowed::Records(shipment) => Ok(shipment.map(|bytes| {
+        self.begin_records(from, None);
+        self.settle();
+        self.records_came().expect("a loan is answered")
+    }
+
+    /// The owner is asked for records by who knows that the origin lacks this one and no older one. It may wait for some.
+    pub(crate) fn begin_records(&mut self, from: u64, settled: Option<u64>) {
+        let (disk, now) = (DiskId::from_u128(1), self.now);
+        let asked = RecordsAsked {
+            disk,
+            from,
+            settled,
+        };
+        let request = LoanRequest::Records(asked);
+        self.cache_mut().lend(LoanId(0), request, now);
+        self.drive();
+    }
+
+    /// The answer, if it has come.
+    pub(crate) fn records_came(&mut self) -> Option<Result<Records, NotLent>> {
+        let lent = self.lent.take()?;
+        Some(lent.map(|lent| match lent {
+            Borrowed::Records(shipment) => shipment.map(|bytes| {
                 let bytes = bytes.iter().flat_map(|slice| slice.to_vec());
                 bytes.collect::<Vec<u8>>()
-            })),
+            }),
             other => panic!("records were asked for, not {other:?}"),
-        }
+        }))
     }
 
     /// The standby is to keep them: the number of the command.

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! What a question says, and which answer follows, [`handoff::Keeping`] decides. What went wrong begins anew, with the owner's
-//! oldest record.
+//! oldest record. Once everything is here the owner's guest waits for what is asked now, and the owner keeps a question that
+//! finds nothing: so the next one follows at once.
 
 use super::lending::from_wire;
 use super::standing::{Ended, ask};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use units::Bytes;
 
-/// How often the owner is asked when there was nothing more.
+/// How often the owner is asked at most when there is nothing more.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The same while a VM here waits for the disk.
 const PAUSE_OF_CLAIM: Duration = Duration::from_millis(2);
@@ -69,7 +70,7 @@ impl Keeping {
     async fn keep_all(&self) -> Result<std::convert::Infallible, String> {
         let mut claims = self.steps.claims.subscribe();
         let mut keeping = handoff::Keeping::new(self.cache);
-        let mut is_told = false;
+        let mut had_all = false;
         loop {
             let began = Instant::now();
             let shipment = self.ask(keeping.question()).await?;
@@ -87,17 +88,24 @@ impl Keeping {
             let (next, end) = (came.next(), came.end);
             let is_claimed = *claims.borrow_and_update();
             if next < end {
-                if !is_claimed {
+                if !is_claimed && !had_all {
                     // Half of the time the link and both flashes are the guests'.
                     tokio::time::sleep(began.elapsed()).await;
                 }
                 continue;
             }
-            if !std::mem::replace(&mut is_told, true) {
+            if !std::mem::replace(&mut had_all, true) {
                 let disk = &self.steps.entry.config.name;
                 tracing::info!(%disk, "what the origin lacks is here");
             }
-            let pause = if is_claimed { PAUSE_OF_CLAIM } else { PAUSE };
+            if what == Came::News {
+                continue;
+            }
+            let pause = if is_claimed {
+                PAUSE_OF_CLAIM
+            } else {
+                PAUSE.saturating_sub(began.elapsed())
+            };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 _ = claims.changed() => {}

@@ -10,7 +10,7 @@ use crate::pace::Pace;
 use crate::peering::Peering;
 use crate::shards::ask;
 use block_io::PAGE_BYTES;
-use cache::{Borrowed, LoanRequest, Shipped, ShippedWhat};
+use cache::{Borrowed, LoanRequest, RecordsAsked, Shipped, ShippedWhat};
 use flash_format::{Erasure, ErasureKind, SegmentIndex};
 use handoff::Question;
 use link_protocol::{
@@ -211,9 +211,12 @@ impl Lending {
         }
         // Before it is looked up: what is found then is what is left.
         let settling = shipping.settling();
-        let (disk, from) = (self.disk, question.from);
-        let Borrowed::Records(shipment) = self.lend(LoanRequest::Records { disk, from }).await?
-        else {
+        let asked = RecordsAsked {
+            disk: self.disk,
+            from: question.from,
+            settled: question.settled,
+        };
+        let Borrowed::Records(shipment) = self.lend(LoanRequest::Records(asked)).await? else {
             return None;
         };
         shipping.answered(*copy, settling, question, &shipment);

@@ -6,7 +6,7 @@ use crate::spec::DiskSpec;
 use crate::standbys::{StandbyTell, Watched};
 use block_io::IoError;
 use borrowing::{Manner, Run};
-use cache::{Borrowed, LoanRequest, OfDirty, Shipment};
+use cache::{Borrowed, Follower, LoanRequest, OfDirty, Shipment};
 use frontend::Offer;
 use handoff::{Hold, IncomingClient, Look};
 use origin::Opened;
@@ -29,6 +29,8 @@ pub(crate) enum Roaming {
         dirty: OfDirty,
         reply: Reply<()>,
     },
+    /// Somebody follows what is written.
+    Follow(Follower),
     /// Nothing of a disk's log goes to its origin until the number is released, which has no reply.
     HoldDestage {
         number: u64,
@@ -129,6 +131,7 @@ impl Roaming {
                 reply(Err(error));
             }
             Self::Borrow(_)
+            | Self::Follow(_)
             | Self::HoldDestage { reply: None, .. }
             | Self::Enter { .. }
             | Self::Incoming(_)
@@ -145,6 +148,12 @@ impl Roaming {
 pub struct AheadHandle<'a>(&'a ShardHandle);
 
 impl AheadHandle<'_> {
+    /// For a second somebody follows what is written to a roaming disk under write-back: its guest's requests wait for that one
+    /// a little.
+    pub fn follow(&self, disk: DiskId, follower: Follower) {
+        self.0.about_roaming(disk, Roaming::Follow(follower));
+    }
+
     /// Brings nothing more of a roaming disk's dirty log to its origin until this number is released. Ends when nothing is on
     /// its way there and what has arrived is durable; fails if the disk is not under write-back, or its origin does not
     /// take it. It has to be released then, too.

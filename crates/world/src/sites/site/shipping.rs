@@ -10,10 +10,13 @@ use crate::sites::guard::{Guard, holds};
 use crate::sites::link::{Frame, Lent};
 use crate::violation::Violation;
 use block_io::Payload;
-use cache::{Command, ControlError, ControlId, ControlOutcome, LoanId, LoanRequest, Shipment};
+use cache::{
+    Command, ControlError, ControlId, ControlOutcome, Follower, LoanId, LoanRequest, RecordsAsked,
+    Shipment,
+};
 use handoff::{Action, Decision, Event, Kept, Ownership, Question, Shipping, Stretch};
 use std::collections::BTreeMap;
-use units::{DiskId, Duration, Instant};
+use units::{DiskId, DiskSlot, Duration, Instant};
 
 /// How long a hand-over waits for the other host to have the rest.
 const SHIP_TIME_MAX: Duration = Duration::from_secs(3);
@@ -83,8 +86,12 @@ impl Ships {
             question,
         };
         self.reads.insert(loan, asked);
-        let from = question.from;
-        Some(LoanRequest::Records { disk, from })
+        let Question { from, settled, .. } = question;
+        Some(LoanRequest::Records(RecordsAsked {
+            disk,
+            from,
+            settled,
+        }))
     }
 
     /// The cache has answered. True if that ends the hand-over that waits.
@@ -143,6 +150,7 @@ pub(super) fn on_the_link(shipment: Shipment) -> Lent {
 /// A host whose disk is shipped.
 pub(super) struct Shipper<'a> {
     number: usize,
+    ships: bool,
     life: &'a mut Life,
 }
 
@@ -150,6 +158,7 @@ impl<'a> Shipper<'a> {
     pub(super) fn of(site: &'a mut Site) -> Self {
         Self {
             number: site.number,
+            ships: site.ships,
             life: &mut site.life,
         }
     }
@@ -165,10 +174,24 @@ impl<'a> Shipper<'a> {
             let cache = self.life.process.cache().expect("it serves");
             let failed = cache.facts().failed_flushes(disk);
             self.life.noted.watch(epoch, (disk, failed));
+            self.name_follower(disk, at);
         }
         let epoch = epoch.filter(|epoch| self.life.noted.is_copied(*epoch));
         let watched = Frame::Watched { number, epoch };
         at.link.send(self.number, watched, at.run);
+    }
+
+    /// Who copies the disk follows what is written to it, or its origin does.
+    fn name_follower(&mut self, disk: DiskSlot, at: &mut Around) {
+        let follower = if self.ships {
+            Follower::Host
+        } else {
+            Follower::Origin
+        };
+        let id = ControlId(at.run.next_id());
+        let follow = Command::Follow { disk, follower };
+        let cache = self.life.process.cache_mut().expect("it serves");
+        cache.control(id, follow, at.run.now());
     }
 
     /// What goes to the origin may do so again.
