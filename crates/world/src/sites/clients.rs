@@ -1,7 +1,7 @@
 //! The guests' connections to one host, what they wait for, and what is seen of them.
 
 use block_io::Verb;
-use handoff::{Accepts, Evidence, Verdict};
+use handoff::{Accepts, Evidence, INCOMING_WAITS, Verdict};
 use std::collections::BTreeMap;
 use units::{Bytes, Duration, Instant, Offset};
 
@@ -48,6 +48,8 @@ pub(super) struct Clients {
     served: BTreeMap<u64, Served>,
     parked: Vec<Parked>,
     evidence: Evidence,
+    /// When a client of the other host read last, as far as is known here.
+    incoming_read: Option<Instant>,
     /// When the last client went.
     gone: Option<Instant>,
 }
@@ -61,6 +63,7 @@ impl Clients {
             served: BTreeMap::new(),
             parked: Vec::new(),
             evidence,
+            incoming_read: None,
             gone: Some(now),
         }
     }
@@ -122,6 +125,13 @@ impl Clients {
     /// A client of the other host reads.
     pub(super) fn incoming_reads(&mut self, now: Instant) {
         self.evidence.incoming_reads(now);
+        self.incoming_read = Some(now);
+    }
+
+    /// Whether a client of the other host reads: QEMU moves no VM before it waits for that.
+    pub(super) fn incoming_still_reads(&self, now: Instant) -> bool {
+        self.incoming_read
+            .is_some_and(|read| now < read + INCOMING_WAITS)
     }
 
     /// A guest of the other host asks for the disk. If the one here shows no sign that it has stopped, that one runs already.

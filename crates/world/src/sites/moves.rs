@@ -179,7 +179,10 @@ impl Sites {
 
     fn stop(&mut self, ending: Ending) -> Result<(), Violation> {
         let place = self.guest.place;
-        if self.outstanding.values().any(|one| one.place == place) {
+        let is_early = self.hosts[place.site]
+            .clients()
+            .incoming_still_reads(self.run.now());
+        if is_early || self.outstanding.values().any(|one| one.place == place) {
             self.guest_waits(Duration::from_micros(500));
             return Ok(());
         }
