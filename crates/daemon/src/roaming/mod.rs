@@ -50,7 +50,7 @@ use configuration::{Address, Config, LinkConfig, Name, Switch};
 use images::Coming;
 use link::{Event, Identity, IdentityError, Link, Peer, Times};
 use link_protocol::{Frame, Message, NotServed};
-use places::{Gathering, Places, Tell};
+use places::{Entered, Gathering, Places, Tell};
 use shard::{ImageHandle, StandbyNeeds};
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -142,7 +142,9 @@ impl Roaming {
         };
         let (link, events) = Link::new(identity, vec![peer], instance()?, Times::default())?;
         if let Switch::On(Address(address)) = settings.address.0 {
-            let listener = tokio::net::TcpListener::bind(address).await?;
+            let listener = tokio::net::TcpListener::bind(address).await;
+            let listener = listener
+                .map_err(|error| format!("the link cannot listen at {address}: {error}"))?;
             tokio::spawn(link.clone().listen(listener));
         }
         link.peers()
@@ -185,24 +187,29 @@ impl Roaming {
 
     /// Lets a disk roam from now on, with the others of its VM once they have entered.
     pub(super) async fn enter(self, control: Arc<Control>, entry: Entry) {
-        let gathered = self.places().enter(Arc::clone(&control), entry.clone());
-        match gathered {
-            Some(Gathering::All(disks, told)) => {
-                let images = self.places().images();
-                entering::run(disks, (self.peering, images), told).await;
-            }
-            Some(Gathering::WaitsFor(others)) => {
+        // Only disks of the configuration roam, and each enters once.
+        if let Some((disks, told)) = self.gather(&control, &entry) {
+            let images = self.places().images();
+            entering::run(disks, (self.peering, images), told).await;
+        }
+    }
+
+    /// A disk enters. The disks of its VM, if it is the last of them; else it waits.
+    fn gather(&self, control: &Arc<Control>, entry: &Entry) -> Option<(Vec<Entered>, Told)> {
+        // Until the disk is shown as waiting no other one enters: the last one begins them all, and from then on none waits.
+        let mut places = self.places();
+        match places.enter(Arc::clone(control), entry.clone())? {
+            Gathering::All(disks, told) => Some((disks, told)),
+            Gathering::WaitsFor(others) => {
                 let others = others.iter().map(DiskId::to_string);
                 let others = others.collect::<Vec<_>>().join(", ");
                 let detail = format!(
                     "it moves with other disks of its VM, which are not there yet: {others}"
                 );
-                control
-                    .registry()
-                    .wait(&entry, Problem::new(ProblemKind::NotReady, detail));
+                let why = Problem::new(ProblemKind::NotReady, detail);
+                control.registry().wait(entry, why);
+                None
             }
-            // Only disks of the configuration roam, and each enters once.
-            None => {}
         }
     }
 
