@@ -367,3 +367,20 @@ fn killed_at_the_source_it_costs_warmth() {
 fn killed_at_the_destination_it_costs_warmth() {
     killed(1);
 }
+
+#[test]
+fn a_rate_that_is_set_for_a_vm_holds_for_its_image() {
+    scenario(RoamingPair::TOOLS, |lab| {
+        let (image, _) = filled(lab, "base.raw", 1)?;
+        let base = on_file(image.path());
+        let pair = Pair::start(lab, &[base.clone(), base], Setting::default())?;
+        let _clients = pair.comes(1, "web")?;
+        let set = ["migrate", "set", "web", "--rate", "3MiB"];
+        pair.host(1)?.command(&set)?;
+        wait_until("the image's rate", LONG, || {
+            let shown = pair.host(1)?.json(&["migrate", "show", IMAGE])?;
+            Ok(shown["rate"] == "3MiB")
+        })?;
+        pair.stop()
+    });
+}

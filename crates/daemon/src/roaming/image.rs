@@ -131,6 +131,7 @@ impl Follower {
                 self.end();
             }
             Happens::Stands { epoch } => self.borrows = Some(epoch),
+            Happens::Rate(rate) => self.plan.set_rate(rate),
             Happens::RoundEnded { problem } => self.round_ended(problem),
             Happens::Compared { number, outcome } => self.compared(number, outcome).await,
             Happens::Needed(StandbyNeeds::Loan(ask)) => self.ask_for_loan(ask).await,

@@ -2,8 +2,9 @@
 
 use super::{Happens, Tell};
 use crate::control::Control;
-use configuration::Name;
+use configuration::{Auto, Name};
 use std::sync::Arc;
+use units::Bytes;
 
 /// What is known of a VM that reads an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,13 +51,25 @@ impl Images {
         self.tell(control, vm, Coming::HasCome);
     }
 
-    fn tell(&self, control: &Arc<Control>, vm: &Name, coming: Coming) {
-        for (image, tell) in &self.images {
-            if control.remembered().vms().may_read(vm, image) {
-                let vm = vm.clone();
-                // An image that is not there has no cache.
-                let _ = tell.send(Happens::Comes { vm, coming });
-            }
+    /// An operator says at which rate a VM's caches are copied.
+    pub(super) fn set_rate(&self, control: &Arc<Control>, vm: &Name, rate: Auto<Bytes>) {
+        for tell in self.read_by(control, vm) {
+            // An image that is not there has no cache.
+            let _ = tell.send(Happens::Rate(rate));
         }
+    }
+
+    fn tell(&self, control: &Arc<Control>, vm: &Name, coming: Coming) {
+        for tell in self.read_by(control, vm) {
+            let vm = vm.clone();
+            // An image that is not there has no cache.
+            let _ = tell.send(Happens::Comes { vm, coming });
+        }
+    }
+
+    /// Who is told of a VM, of those that it may read.
+    fn read_by(&self, control: &Arc<Control>, vm: &Name) -> impl Iterator<Item = &Tell> {
+        let read = |(image, _): &&(Name, Tell)| control.remembered().vms().may_read(vm, image);
+        self.images.iter().filter(read).map(|(_, tell)| tell)
     }
 }

@@ -46,7 +46,7 @@ use super::registry::Entry;
 use super::roaming_answers::{RoamingAnswers, RoamingPlace};
 use api::problem::ProblemKind;
 use api::types::Problem;
-use configuration::{Address, Config, LinkConfig, Name, Switch};
+use configuration::{Address, Auto, Config, LinkConfig, Name, Switch};
 use images::Coming;
 use link::{Event, Identity, IdentityError, Link, Peer, Times};
 use link_protocol::{Frame, Message, NotServed};
@@ -56,7 +56,7 @@ use std::io::Read as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use units::DiskId;
+use units::{Bytes, DiskId};
 
 pub use register::given_in;
 
@@ -91,6 +91,8 @@ enum Happens {
         vm: Name,
         coming: Coming,
     },
+    /// It is a base image, and an operator says at which rate the caches of a VM that reads it are copied.
+    Rate(Auto<Bytes>),
     /// A round through the other host's image has ended, or why not well.
     RoundEnded {
         problem: Option<String>,

@@ -48,8 +48,13 @@ impl Plan {
             *self.strategy.lock().unwrap_or_else(PoisonError::into_inner) = strategy;
         }
         if let Some(rate) = settings.rate {
-            self.pace.set(rate.0);
+            self.set_rate(rate.0);
         }
+    }
+
+    /// An operator says another rate.
+    pub(super) fn set_rate(&self, rate: Auto<Bytes>) {
+        self.pace.set(rate);
     }
 
     pub(super) fn strategy(&self) -> Strategy {

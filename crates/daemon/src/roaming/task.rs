@@ -220,6 +220,7 @@ impl Roamer {
             Happens::Split { why } => self.is_split(why),
             // Of an earlier claim; and of base images, which are not among a VM's own disks.
             Happens::LookAgain { .. }
+            | Happens::Rate(_)
             | Happens::Comes { .. }
             | Happens::RoundEnded { .. }
             | Happens::Compared { .. } => {}

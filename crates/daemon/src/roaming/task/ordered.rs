@@ -25,6 +25,11 @@ impl Roamer {
                 self.disks[at].steps().plan.set(&settings);
                 self.disks[at].stand_anew();
                 self.stand_or_not();
+                if let Some(rate) = settings.rate {
+                    let steps = self.disks[at].steps();
+                    self.images
+                        .set_rate(&steps.control, &steps.entry.vm(), rate.0);
+                }
                 let _ = reply.send(Ok(()));
             }
         }
