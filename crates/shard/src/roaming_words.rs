@@ -16,7 +16,7 @@ use crate::own_requests::OwnRequests;
 use crate::spec::DiskSpec;
 use crate::standbys::{StandbyNeeds, Standbys};
 use block_io::{BufPool, Payload};
-use cache::{Cache, Command, OfDirty, Shipment};
+use cache::{Cache, Command, Follower, OfDirty, Shipment};
 use frontend::Incoming;
 use origin::{Opened, Origin as _};
 use std::sync::Arc;
@@ -108,13 +108,7 @@ impl<'a> RoamingWords<'a> {
                 self.hold_destage(disk, number, reply);
                 Vec::new()
             }
-            Roaming::Follow(follower) => {
-                if let Ok(disk) = self.disks.serving(disk) {
-                    let nobody = Job::Told(Box::new(|_| {}));
-                    self.command(nobody, Command::Follow { disk, follower });
-                }
-                Vec::new()
-            }
+            Roaming::Follow(follower) => return self.follow(disk, follower),
             Roaming::Comes { vm, wanted } => {
                 self.cache.tenant_comes(&vm, wanted, self.now);
                 Vec::new()
@@ -222,6 +216,15 @@ impl<'a> RoamingWords<'a> {
             (Err(error), Some(reply)) => reply(Err(error)),
             (Err(_), None) => {}
         }
+    }
+
+    /// Somebody follows what is written to a disk.
+    fn follow(&mut self, disk: DiskId, follower: Follower) -> Next {
+        if let Ok(disk) = self.disks.serving(disk) {
+            let nobody = Job::Told(Box::new(|_| {}));
+            self.command(nobody, Command::Follow { disk, follower });
+        }
+        Next::Nothing
     }
 
     /// Keeps records of the host that has a disk.
