@@ -20,7 +20,6 @@ pub mod allocation;
 pub mod demand;
 pub mod prediction;
 pub mod reclaim;
+pub mod registry;
 pub mod replacement;
 pub mod sampling;
-
-mod registry;

@@ -19,6 +19,9 @@ use crate::replacement::{About, BadValue, SpecError, nearest};
 
 /// Makes the type `Spec` of a family from its lines: the policy of one line and its settings, read
 /// from text and written as text. In it, for the family, is the enum `Chosen` with a variant a line.
+///
+/// A family may be in a crate of its own: its policies are described and set as those of this one.
+#[macro_export]
 macro_rules! registry {
     ($($module:ident :: $policy:ident ($settings:ty),)*) => {
         /// What was chosen, with its settings.
@@ -98,7 +101,7 @@ macro_rules! registry {
 pub(crate) use registry;
 
 /// What a text chooses from a registry: a policy and its parameters.
-pub(crate) trait Registered: Sized {
+pub trait Registered: Sized {
     /// Every policy, in the order in which messages list them.
     const ALL: &'static [&'static About];
 
@@ -109,12 +112,18 @@ pub(crate) trait Registered: Sized {
     fn about(&self) -> &'static About;
 
     /// Sets one of its parameters.
+    ///
+    /// # Errors
+    /// If the parameter does not take this value.
     fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue>;
 
     /// The value of one of its parameters.
     fn get(&self, name: &str) -> String;
 
     /// Reads `name` or `name:parameter=value,parameter=value`.
+    ///
+    /// # Errors
+    /// If no policy has this name, or it does not take what follows.
     fn parse(text: &str) -> Result<Self, SpecError> {
         let (name, settings) = text.split_once(':').unwrap_or((text, ""));
         let mut spec = Self::by_name(name).ok_or_else(|| {
@@ -132,6 +141,12 @@ pub(crate) trait Registered: Sized {
     }
 
     /// Writes the name, and the parameters that differ from their defaults.
+    ///
+    /// # Errors
+    /// If the formatter takes no more.
+    ///
+    /// # Panics
+    /// If a registry does not find a policy by the name that the policy gives itself.
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let about = self.about();
         let default = Self::by_name(about.name).expect("it is registered by its own name");

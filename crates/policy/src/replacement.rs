@@ -44,12 +44,10 @@ mod spec;
 mod table;
 
 pub use index::{Dense, Hashed, Index, Place};
-pub use parameters::{About, BadValue, Fraction, Parameter, Settings};
+pub use parameters::{About, BadValue, Fraction, Parameter, Settings, parse_count};
 pub use registry::Spec;
 pub use setup::{BadCapacity, Capacity, Setup};
 pub use spec::{SpecError, nearest, split_list};
-
-pub(crate) use parameters::parse_count;
 
 use std::hash::Hash;
 

@@ -23,7 +23,7 @@ pub struct About {
 
 impl About {
     /// Whether this is its name, or another spelling of it.
-    pub(crate) fn is_called(&self, name: &str) -> bool {
+    pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.other_names.contains(&name)
     }
 }
@@ -150,7 +150,10 @@ impl fmt::Display for Fraction {
 }
 
 /// A whole number between two limits, both included.
-pub(crate) fn parse_count(text: &str, from: u32, to: u32) -> Result<u32, BadValue> {
+///
+/// # Errors
+/// If the text is none.
+pub fn parse_count(text: &str, from: u32, to: u32) -> Result<u32, BadValue> {
     match text.parse() {
         Ok(count) if (from..=to).contains(&count) => Ok(count),
         _ => Err(BadValue),
