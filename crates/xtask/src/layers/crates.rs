@@ -61,6 +61,7 @@ pub(super) const TABLE: &[Crate] = &[
     pure("block-io", "crates/block-io", &["units"]),
     pure("policy", "crates/policy", &["units"]),
     pure("mrc", "crates/mrc", &["units", "policy"]),
+    pure("prefetch", "crates/prefetch", &["units", "policy"]),
     pure(
         "flash-format",
         "crates/flash-format",
