@@ -36,7 +36,8 @@ pub const GUESSES_MAX: usize = 16;
 pub struct Guess {
     /// The blocks, [`GUESS_BLOCKS_MAX`] at most.
     pub run: Run,
-    /// How sure the miner is, by its own measure.
+    /// How sure the miner is, by its own measure. [`crate::Price`] tells the sure guesses of a miner from its
+    /// bold ones by it, and measures what each of the two is worth.
     pub confidence: Fraction,
 }
 

@@ -135,7 +135,6 @@ impl<T: Copy> Rows<T> {
     }
 
     /// The oldest row's key and value.
-    #[cfg(test)]
     pub(crate) fn oldest(&self) -> Option<(u64, &T)> {
         let row = self.slots.get(self.oldest as usize)?;
         Some((row.key, &row.value))

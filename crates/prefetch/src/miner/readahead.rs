@@ -7,8 +7,9 @@
 //! ```
 //!
 //! As Linux reads ahead in files and Open `CAS` on disks: a stream is what goes on where a read ended; the window
-//! doubles to 1 MiB, or to a sixteenth of the memory if that is less; the next one is asked for when half of the
-//! last is read. Sixteen streams of a disk are told apart; a new one takes the place of the one that was lengthened
+//! doubles to 32 blocks, or to a sixteenth of the memory if that is less; the next one is asked for when half of
+//! the last is read. A window of 256 blocks wastes more at the end of each stream: in 8 MiB it has .075 of web2d's
+//! reads and 32 blocks .120. Sixteen streams of a disk are told apart; a new one takes the place of the one that was lengthened
 //! longest ago. Unlike both, a stream is told when a window was refused, and when what it fetched was overwritten:
 //! it asks for that again instead of believing that it is there.
 
@@ -46,7 +47,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { window: 256 }
+        Self { window: 32 }
     }
 }
 
@@ -201,9 +202,9 @@ mod tests {
     #[test]
     fn a_read_that_begins_in_the_last_ones_block_belongs_to_its_stream() {
         let mut miner = miner(4096);
-        assert_eq!(read(&mut miner, 0, 17), None);
-        assert_eq!(read(&mut miner, 0, 17), None, "the same again is no stream");
-        assert_eq!(read(&mut miner, 16, 17), Some((33, 34)));
+        assert_eq!(read(&mut miner, 0, 9), None);
+        assert_eq!(read(&mut miner, 0, 9), None, "the same again is no stream");
+        assert_eq!(read(&mut miner, 8, 9), Some((17, 18)));
     }
 
     #[test]
