@@ -12,6 +12,7 @@
 //! | `engine` | one reading of a trace feeds many runs on many cores |
 //! | `cache` | caches under simulation: policies over blocks in place, the daemon's log of segments |
 //! | `account` | one run: counts, samples, latency |
+//! | [`mod@prefetch`] | memory in front of all of that, and what miners fetch into it |
 //! | [`device`], [`latency`] | how long the I/O of a run would have taken |
 //! | [`result`], [`columns`] | what a run answers, and the columns of every table of it |
 //! | [`csv`], [`mod@parquet`], [`manifest`], [`report`] | files that are written of it |
@@ -37,6 +38,7 @@ mod number;
 mod outcome;
 pub mod parquet;
 pub mod policy;
+pub mod prefetch;
 pub mod report;
 pub mod result;
 mod series;

@@ -250,6 +250,7 @@ pub(super) const TABLE: &[Crate] = &[
             "dirty-log",
             "units",
             "policy",
+            "prefetch",
             "mrc",
             "flash-format",
             "segment-log",
