@@ -2,6 +2,7 @@
 
 use super::host::HostArgs;
 use super::migrate::args::Migrate;
+use super::prefetch::args::Prefetch;
 use crate::terminal::exit::{CliError, Exit};
 use crate::traces::args::Reading;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -138,6 +139,13 @@ pub enum Of {
     /// disk.migration, with the code that the daemon runs for what is borrowed and what has been changed.
     /// With --papers the set-ups of three papers are run, and their figures printed beside the simulation's.
     Migrate(Box<Migrate>),
+    /// Replay reads through a small buffer, and miners that fetch into it what is read next
+    ///
+    /// Each trace is replayed without prefetch, with the next 8 blocks after every read, with each miner alone, and
+    /// with all of them at one price: a VM's guesses may waste a part of what it reads and no more. Printed are the
+    /// hits of reads (of which every block was there) and of blocks, the part of the prefetched blocks that were
+    /// read, wasted blocks for each that was read, requests to the origin, and memory.
+    Prefetch(Box<Prefetch>),
 }
 
 /// Whose time it is that traces are merged by.

@@ -9,6 +9,7 @@ pub mod args;
 mod host;
 pub mod migrate;
 mod outputs;
+pub mod prefetch;
 mod render;
 
 use crate::terminal::exit::{CliError, Exit, chain};
@@ -37,8 +38,10 @@ struct Simulated {
 
 /// Simulates what was asked for and returns what to print.
 pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
-    if let Some(Of::Migrate(migrate)) = &sim.of {
-        return migrate::run(migrate, json);
+    match &sim.of {
+        Some(Of::Migrate(migrate)) => return migrate::run(migrate, json),
+        Some(Of::Prefetch(prefetch)) => return prefetch::run(prefetch, json),
+        None => {}
     }
     if sim.list_policies {
         return render::policies(json);

@@ -210,3 +210,29 @@ fn a_move_behind_the_end_of_a_trace_is_refused() {
     let hits = |at: usize| moves[at]["hit_ratio_after"].as_f64().unwrap();
     assert!(hits(0) > hits(1), "{moves:?}");
 }
+
+#[test]
+fn miners_are_tried_alone_and_at_one_price() {
+    let trace = "gen:sequential,blocks=64k,requests=4k,size=16KiB,run=1MiB,reads=1";
+    let output = run(hearth()
+        .args(["sim", "prefetch", trace, "--prefetch", "readahead,vip"])
+        .args(["--ram", "1MiB,2MiB", "--ram-policy", "fifo", "--json"]));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let rows: Vec<Value> = serde_json::from_str(&stdout(&output)).unwrap();
+    let tried: Vec<_> = rows
+        .iter()
+        .map(|row| row["prefetch"].as_str().unwrap())
+        .collect();
+    let of_size = ["none", "sequential", "readahead", "vip", "readahead,vip"];
+    assert_eq!(tried, of_size.repeat(2));
+    let hits = |at: usize| rows[at]["read_hits"].as_u64().unwrap();
+    assert!(
+        hits(0) < 100 && hits(2) > 3_000 && hits(4) > 3_000,
+        "{rows:?}"
+    );
+    assert_eq!(rows[0]["precision"], Value::Null);
+    let output = run(hearth().args(["sim", "prefetch", trace, "--prefetch", "readhead"]));
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("did you mean 'readahead'?"), "{said}");
+}

@@ -336,6 +336,7 @@ pub(super) const TABLE: &[Crate] = &[
             "units",
             "block-io",
             "policy",
+            "prefetch",
             "flash-format",
             "cache",
             "ring",
