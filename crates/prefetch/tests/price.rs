@@ -292,6 +292,32 @@ fn no_more_is_outstanding_than_was_said() {
     assert!(memory.offer(0, SURE, &keys(8, 3)));
 }
 
+/// First come, first served on the room lets a middling miner that is asked first fill it, however much the bucket has.
+#[test]
+fn a_middling_miner_does_not_fill_the_room_of_a_good_one() {
+    let narrow = price::Settings {
+        outstanding: 16,
+        ..settings(10_000)
+    };
+    let mut memory = Memory::new(Price::new(narrow, 2), 1_000);
+    let nonsense = 1 << 30;
+    let mut hits = 0;
+    for block in 0..20_000 {
+        hits += u64::from(memory.read(key(block)) && block >= 10_000);
+        // Every other guess comes true, forty blocks later; the others leave after as long.
+        let guess = block + if block % 2 == 0 { 40 } else { nonsense };
+        memory.offer(0, SURE, &[key(guess)]);
+        memory.offer(1, SURE, &[key(block + 1)]);
+        if block % 40 == 0 {
+            let is_old = |(ahead, _): &(Key, Label)| *ahead > key(1 << 29);
+            while let Some(at) = memory.ahead.iter().position(is_old) {
+                memory.lose(at);
+            }
+        }
+    }
+    assert!(hits > 9_000, "{hits} of 10,000");
+}
+
 /// Of what is outstanding a part will be wasted, and nothing has paid for that part yet. Without counting it a miner
 /// of which nothing is known would fetch as much as there is room for.
 #[test]
