@@ -12,6 +12,8 @@
 //! | [`admission`] | which missed block may enter flash |
 //! | [`reclaim`] | in a log: which segment is reclaimed, and which of its blocks are kept |
 //! | [`replacement`] | in place: which block leaves when another one comes in |
+//!
+//! [`rows`] is a table of blocks by name, in bounded memory, for those who have to remember some.
 
 #![forbid(unsafe_code)]
 
@@ -22,4 +24,5 @@ pub mod prediction;
 pub mod reclaim;
 pub mod registry;
 pub mod replacement;
+pub mod rows;
 pub mod sampling;

@@ -9,7 +9,8 @@ use units::Map;
 pub struct Place(pub(crate) u32);
 
 impl Place {
-    pub(crate) const fn to_usize(self) -> usize {
+    /// The number, as an index.
+    pub const fn to_usize(self) -> usize {
         self.0 as usize
     }
 }

@@ -14,13 +14,14 @@ const NONE: u32 = u32::MAX;
 
 /// The neighbours of a place in a list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
+pub struct Link {
     prev: u32,
     next: u32,
 }
 
 impl Link {
-    pub(crate) const LOOSE: Self = Self {
+    /// Of a place in no list.
+    pub const LOOSE: Self = Self {
         prev: NONE,
         next: NONE,
     };
@@ -36,8 +37,10 @@ impl Link {
 }
 
 /// Something that holds a link for each place.
-pub(crate) trait Links {
+pub trait Links {
+    /// The link of a place.
     fn link(&self, place: Place) -> Link;
+    /// The same, to be changed.
     fn link_mut(&mut self, place: Place) -> &mut Link;
 }
 
@@ -68,29 +71,38 @@ impl Links for SideLinks {
 
 /// One queue. A place is in at most one list of the same links.
 #[derive(Debug)]
-pub(crate) struct List {
+pub struct List {
     front: u32,
     len: u32,
 }
 
+impl Default for List {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl List {
-    pub(crate) const fn new() -> Self {
+    /// An empty one.
+    pub const fn new() -> Self {
         Self {
             front: NONE,
             len: 0,
         }
     }
 
-    pub(crate) const fn len(&self) -> u32 {
+    /// How many places are in it.
+    pub const fn len(&self) -> u32 {
         self.len
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    /// Whether none is.
+    pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The newest, unless there is none.
-    pub(crate) const fn front(&self) -> Option<Place> {
+    pub const fn front(&self) -> Option<Place> {
         if self.len == 0 {
             None
         } else {
@@ -100,24 +112,26 @@ impl List {
 
     /// The oldest, unless there is none.
     #[inline]
-    pub(crate) fn back(&self, links: &impl Links) -> Option<Place> {
+    pub fn back(&self, links: &impl Links) -> Option<Place> {
         self.front().map(|front| Place(links.link(front).prev))
     }
 
     /// The next newer one; from the front around to the back.
     #[inline]
-    pub(crate) fn newer(place: Place, links: &impl Links) -> Place {
+    pub fn newer(place: Place, links: &impl Links) -> Place {
         Place(links.link(place).prev)
     }
 
+    /// A place that was in no list of these links becomes the newest.
     #[inline]
-    pub(crate) fn push_front(&mut self, place: Place, links: &mut impl Links) {
+    pub fn push_front(&mut self, place: Place, links: &mut impl Links) {
         self.push_back(place, links);
         self.front = place.0;
     }
 
+    /// A place that was in no list of these links becomes the oldest.
     #[inline]
-    pub(crate) fn push_back(&mut self, place: Place, links: &mut impl Links) {
+    pub fn push_back(&mut self, place: Place, links: &mut impl Links) {
         if self.len == 0 {
             *links.link_mut(place) = Link {
                 prev: place.0,
@@ -138,7 +152,7 @@ impl List {
     }
 
     /// Puts `place` where `older`, which is in the list, becomes the next older one.
-    pub(crate) fn insert_newer(&mut self, place: Place, older: Place, links: &mut impl Links) {
+    pub fn insert_newer(&mut self, place: Place, older: Place, links: &mut impl Links) {
         let newer = Place(links.link(older).prev);
         *links.link_mut(place) = Link {
             prev: newer.0,
@@ -152,8 +166,9 @@ impl List {
         self.len += 1;
     }
 
+    /// A place of this list leaves it.
     #[inline]
-    pub(crate) fn remove(&mut self, place: Place, links: &mut impl Links) {
+    pub fn remove(&mut self, place: Place, links: &mut impl Links) {
         let Link { prev, next } = links.link(place);
         links.link_mut(Place(prev)).next = next;
         links.link_mut(Place(next)).prev = prev;
@@ -163,8 +178,9 @@ impl List {
         self.len -= 1;
     }
 
+    /// A place of this list becomes the newest.
     #[inline]
-    pub(crate) fn move_to_front(&mut self, place: Place, links: &mut impl Links) {
+    pub fn move_to_front(&mut self, place: Place, links: &mut impl Links) {
         if self.front == place.0 {
             return;
         }
@@ -178,12 +194,13 @@ impl List {
 
     /// The oldest becomes the newest. There must be one.
     #[inline]
-    pub(crate) fn rotate(&mut self, links: &impl Links) {
+    pub fn rotate(&mut self, links: &impl Links) {
         self.front = links.link(Place(self.front)).prev;
     }
 
+    /// The oldest leaves, unless there is none.
     #[inline]
-    pub(crate) fn pop_back(&mut self, links: &mut impl Links) -> Option<Place> {
+    pub fn pop_back(&mut self, links: &mut impl Links) -> Option<Place> {
         let back = self.back(links)?;
         self.remove(back, links);
         Some(back)
