@@ -62,6 +62,7 @@ pub(super) const TABLE: &[Crate] = &[
     pure("policy", "crates/policy", &["units"]),
     pure("mrc", "crates/mrc", &["units", "policy"]),
     pure("prefetch", "crates/prefetch", &["units", "policy"]),
+    pure("frames", "crates/frames", &["units", "policy"]),
     pure(
         "flash-format",
         "crates/flash-format",
@@ -101,7 +102,7 @@ pub(super) const TABLE: &[Crate] = &[
     pure(
         "admission",
         "crates/admission",
-        &["units", "policy", "tenancy"],
+        &["frames", "units", "policy", "tenancy"],
     ),
     pure(
         "dirty-log",

@@ -1,0 +1,247 @@
+//! What a pool promises at every step, beside a model of maps and queues.
+
+#![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
+
+use std::collections::{BTreeMap, VecDeque};
+
+use frames::{AheadCounts, Frames, Kind};
+use proptest::prelude::*;
+use units::{Bytes, TenantSlot};
+
+/// What a frame holds is the number of the step that put it there: an old copy shows.
+type Pool = Frames<u64, usize>;
+
+const TENANTS: u16 = 3;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Stage(u16, u64),
+    Unstage(u64),
+    Ahead(u16, u64),
+    Use(u64),
+    Change(u64),
+    Divide([u32; TENANTS as usize]),
+    Forget(u16),
+    Resize(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let key = 0u64..40;
+    let tenant = 0..TENANTS;
+    let step = prop_oneof![
+        6 => (tenant.clone(), key.clone()).prop_map(|(tenant, key)| Step::Stage(tenant, key)),
+        3 => key.clone().prop_map(Step::Unstage),
+        8 => (tenant.clone(), key.clone()).prop_map(|(tenant, key)| Step::Ahead(tenant, key)),
+        3 => key.clone().prop_map(Step::Use),
+        3 => key.prop_map(Step::Change),
+        1 => prop::array::uniform3(0u32..5).prop_map(Step::Divide),
+        1 => tenant.prop_map(Step::Forget),
+        1 => (0u64..32).prop_map(Step::Resize),
+    ];
+    prop::collection::vec(step, 0..200)
+}
+
+/// The slow and obvious one. It does not say who leaves for a staged block: it is told.
+#[derive(Default)]
+struct Model {
+    staged: BTreeMap<u64, usize>,
+    ahead: [VecDeque<(u64, usize)>; TENANTS as usize],
+    counts: [AheadCounts; TENANTS as usize],
+}
+
+impl Model {
+    fn holder(&self, key: u64) -> Option<usize> {
+        let has = |queue: &VecDeque<(u64, usize)>| queue.iter().any(|(other, _)| *other == key);
+        self.ahead.iter().position(has)
+    }
+
+    fn drop_ahead(&mut self, key: u64, used: bool) -> Option<usize> {
+        let holder = self.holder(key)?;
+        let at = self.ahead[holder]
+            .iter()
+            .position(|(other, _)| *other == key);
+        let (_, bytes) = self.ahead[holder].remove(at.unwrap()).unwrap();
+        let counts = &mut self.counts[holder];
+        *(if used {
+            &mut counts.used
+        } else {
+            &mut counts.wasted
+        }) += 1;
+        Some(bytes)
+    }
+
+    /// What the pool has let go is the oldest of its tenant.
+    fn follow(&mut self, pool: &Pool) {
+        for tenant in 0..TENANTS {
+            let queue = &mut self.ahead[usize::from(tenant)];
+            while pool.len_of(TenantSlot::new(tenant), Kind::Ahead) < count(queue.len()) {
+                queue.pop_front();
+                self.counts[usize::from(tenant)].wasted += 1;
+            }
+        }
+    }
+
+    fn check(&self, pool: &Pool) {
+        assert!(pool.memory() <= pool.size());
+        assert!(pool.len(Kind::Ahead) <= pool.capacity() / 4);
+        let staged: usize = pool.keys(Kind::Staged).count();
+        assert_eq!(staged, self.staged.len());
+        for (key, bytes) in &self.staged {
+            assert_eq!(pool.get(*key), Some((Kind::Staged, bytes)));
+        }
+        let ahead: Vec<u64> = self.ahead.iter().flatten().map(|(key, _)| *key).collect();
+        assert_eq!(pool.keys(Kind::Ahead).collect::<Vec<_>>(), ahead);
+        for (key, bytes) in self.ahead.iter().flatten() {
+            assert_eq!(pool.get(*key), Some((Kind::Ahead, bytes)));
+        }
+        for tenant in 0..TENANTS {
+            let counts = pool.ahead_counts(TenantSlot::new(tenant));
+            assert_eq!(counts, self.counts[usize::from(tenant)]);
+        }
+    }
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap()
+}
+
+fn stage(pool: &mut Pool, model: &mut Model, (tenant, key): (u16, u64), now: usize) {
+    if model.staged.contains_key(&key) {
+        return;
+    }
+    model.drop_ahead(key, false);
+    let has_room = pool.len(Kind::Staged) < pool.capacity();
+    let staged = pool.stage(TenantSlot::new(tenant), key, now);
+    assert_eq!(staged, if has_room { Ok(()) } else { Err(now) });
+    if has_room {
+        model.staged.insert(key, now);
+    }
+}
+
+fn apply(pool: &mut Pool, model: &mut Model, step: &Step, now: usize) {
+    match *step {
+        Step::Stage(tenant, key) => stage(pool, model, (tenant, key), now),
+        Step::Unstage(key) => assert_eq!(pool.unstage(key), model.staged.remove(&key)),
+        Step::Ahead(tenant, key) => {
+            if pool.put_ahead(TenantSlot::new(tenant), key, now) {
+                assert_eq!(model.holder(key), None);
+                model.ahead[usize::from(tenant)].push_back((key, now));
+            }
+        }
+        Step::Use(key) => assert_eq!(pool.use_ahead(key), model.drop_ahead(key, true)),
+        Step::Change(key) => {
+            let staged = model.staged.remove(&key).map(|_| Kind::Staged);
+            let ahead = model.drop_ahead(key, false).map(|_| Kind::Ahead);
+            assert_eq!(pool.change(key), staged.or(ahead));
+        }
+        Step::Divide(parts) => {
+            let parts: Vec<_> = (0..).map(TenantSlot::new).zip(parts).collect();
+            pool.divide(&parts);
+            divided(pool, &parts);
+        }
+        Step::Forget(tenant) => {
+            pool.forget_tenant(TenantSlot::new(tenant));
+            model.ahead[usize::from(tenant)].clear();
+            model.counts[usize::from(tenant)] = AheadCounts::default();
+        }
+        Step::Resize(frames) => {
+            pool.resize(Pool::size_for(frames));
+            let staged = model.staged.len() as u64;
+            assert_eq!(u64::from(pool.capacity()), frames.max(staged));
+            // Whoever resizes divides anew.
+            pool.divide(&[(TenantSlot::new(0), 1), (TenantSlot::new(2), 3)]);
+        }
+    }
+}
+
+/// Nobody has more than its part of the quarter.
+fn divided(pool: &Pool, parts: &[(TenantSlot, u32)]) {
+    let total: u32 = parts.iter().map(|(_, part)| part).sum();
+    for (tenant, part) in parts {
+        let share = pool.capacity() / 4 * part / total.max(1);
+        assert!(pool.len_of(*tenant, Kind::Ahead) <= share);
+    }
+}
+
+proptest! {
+    /// Memory within the size, a quarter prefetched at most, no frame that the model has not, the oldest leaves.
+    #[test]
+    fn a_pool_is_its_model(steps in steps()) {
+        let mut pool = Pool::new(Pool::size_for(24));
+        let mut model = Model::default();
+        for (now, step) in steps.iter().enumerate() {
+            apply(&mut pool, &mut model, step, now);
+            model.follow(&pool);
+            model.check(&pool);
+        }
+    }
+}
+
+#[test]
+fn a_pool_takes_its_size_for_frames_and_not_a_frame_more() {
+    let size = Pool::size_for(1000);
+    let mut pool = Pool::new(size);
+    assert_eq!(pool.capacity(), 1000);
+    let less = Bytes::new(size.get() - 1);
+    assert_eq!(Pool::new(less).capacity(), 999);
+    for key in 0..1000 {
+        assert_eq!(pool.stage(TenantSlot::new(1), key, 0), Ok(()));
+    }
+    assert_eq!(pool.stage(TenantSlot::new(1), 1000, 7), Err(7));
+    assert!(pool.memory() <= size);
+    assert!(pool.memory() >= Bytes::new(1000 * 4096));
+}
+
+#[test]
+fn a_prefetched_block_leaves_for_a_staged_one_and_its_own_tenant_pays_first() {
+    let (mine, other) = (TenantSlot::new(0), TenantSlot::new(1));
+    let mut pool = Pool::new(Pool::size_for(16));
+    pool.divide(&[(mine, 1), (other, 1)]);
+    for key in 0..2 {
+        assert!(pool.put_ahead(mine, key, 0));
+        assert!(pool.put_ahead(other, 10 + key, 0));
+    }
+    for key in 100..115 {
+        assert_eq!(pool.stage(mine, key, 0), Ok(()));
+    }
+    assert_eq!(pool.keys(Kind::Ahead).collect::<Vec<_>>(), [11]);
+    assert_eq!(pool.ahead_counts(mine).wasted, 2);
+    assert_eq!(pool.ahead_counts(other).wasted, 1);
+    assert_eq!(pool.use_ahead(11), Some(0));
+    assert_eq!(pool.ahead_counts(other).used, 1);
+}
+
+#[test]
+fn the_oldest_guess_leaves_for_a_new_one_and_who_has_no_share_has_none() {
+    let (mine, other) = (TenantSlot::new(0), TenantSlot::new(1));
+    let mut pool = Pool::new(Pool::size_for(16));
+    assert!(!pool.put_ahead(mine, 1, 0), "nothing is divided yet");
+    pool.divide(&[(mine, 3), (other, 1)]);
+    for key in 0..5 {
+        assert!(pool.put_ahead(mine, key, 0));
+    }
+    assert!(!pool.put_ahead(mine, 4, 0), "it is here");
+    assert_eq!(pool.keys(Kind::Ahead).collect::<Vec<_>>(), [2, 3, 4]);
+    pool.divide(&[(other, 1)]);
+    assert_eq!(pool.len(Kind::Ahead), 0);
+    assert_eq!(pool.ahead_counts(mine).wasted, 5);
+    assert!(!pool.put_ahead(mine, 9, 0));
+}
+
+#[test]
+fn what_is_staged_stays_when_the_pool_is_made_smaller() {
+    let tenant = TenantSlot::new(5);
+    let mut pool = Pool::new(Pool::size_for(32));
+    pool.divide(&[(tenant, 1)]);
+    for key in 0..4 {
+        assert!(pool.put_ahead(tenant, 50 + key, 0));
+        assert_eq!(pool.stage(tenant, key, 1), Ok(()));
+    }
+    pool.resize(Pool::size_for(6));
+    assert_eq!(pool.keys(Kind::Ahead).collect::<Vec<_>>(), [52, 53]);
+    pool.resize(Bytes::ZERO);
+    assert_eq!(pool.keys(Kind::Staged).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(pool.size(), Pool::size_for(4));
+    assert!(pool.memory() <= pool.size());
+    assert_eq!(pool.ahead_counts(tenant).wasted, 4);
+}
