@@ -1,20 +1,20 @@
 //! Who decides what enters, and what waits for the decision.
 
 use crate::saved::Saved;
-use crate::staging::Staging;
-use policy::admission::{Fate, Staged, Verdict, region_of};
+use frames::{AheadCounts, Frames, Kind};
+use policy::admission::{Fate, Reason, Staged, Verdict, region_of};
 use policy::replacement::Key;
 use std::collections::VecDeque;
 use tenancy::{
     Arrival, Capacity, Request, Settings, SettingsError, Tenancy, TenantSettings, Wanted, Wrote,
 };
-use units::{Bytes, DiskSlot, Duration, Instant, TenantSlot};
+use units::{BLOCK_BYTES, Bytes, DiskSlot, Duration, Instant, TenantSlot};
 
 /// The admission of a cache. `K` names a block of any disk, `W` is what waits of a staged one. See the
 /// crate's header.
-pub struct AdmissionControl<K, W> {
+pub struct AdmissionControl<K: Copy, W> {
     mode: Mode<K>,
-    staging: Staging<K, W>,
+    frames: Frames<K, W>,
     /// What the tenancy has just sent off.
     left: Left<K>,
     /// Blocks that left staging for flash, and that nobody has asked for yet.
@@ -35,18 +35,18 @@ enum Mode<K> {
     Closed(SettingsError),
 }
 
-impl<K, W> Default for AdmissionControl<K, W> {
+impl<K: Key, W> Default for AdmissionControl<K, W> {
     /// One that is open.
     fn default() -> Self {
-        Self::over(Mode::Open)
+        Self::over(Mode::Open, Frames::default())
     }
 }
 
-impl<K, W> AdmissionControl<K, W> {
-    fn over(mode: Mode<K>) -> Self {
+impl<K: Key, W> AdmissionControl<K, W> {
+    fn over(mode: Mode<K>, frames: Frames<K, W>) -> Self {
         Self {
             mode,
-            staging: Staging::default(),
+            frames,
             left: Vec::new(),
             let_in: VecDeque::new(),
             saved: Saved::default(),
@@ -67,8 +67,14 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         let Some(settings) = settings else {
             return Ok(Self::default());
         };
+        let frames = Frames::new(Self::pool_size(&settings));
         let tenancy = Tenancy::new(settings, capacity, now)?;
-        Ok(Self::over(Mode::Tenants(Box::new(tenancy))))
+        Ok(Self::over(Mode::Tenants(Box::new(tenancy)), frames))
+    }
+
+    /// A frame for all that may be staged, and the tables that find them.
+    fn pool_size(settings: &Settings) -> Bytes {
+        Frames::<K, W>::size_for(settings.staging.get() / BLOCK_BYTES)
     }
 
     /// Nothing is saved of any write budget; see [`Tenancy::begin_empty`].
@@ -80,7 +86,7 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
 
     /// One that is closed for this reason.
     pub fn closed(error: SettingsError) -> Self {
-        Self::over(Mode::Closed(error))
+        Self::over(Mode::Closed(error), Frames::default())
     }
 
     /// Whether everything may enter because nobody is asked.
@@ -120,10 +126,20 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         }
     }
 
+    /// Frames follow the tenants' shares of the flash.
+    fn divide_frames(&mut self) {
+        let Some(tenancy) = self.tenancy() else {
+            return;
+        };
+        let shares = tenancy.shares().of.iter();
+        let parts: Vec<_> = shares.map(|of| (of.tenant, of.segments)).collect();
+        self.frames.divide(&parts);
+    }
+
     /// Deals with what a call of the tenancy has sent off.
     fn settle(&mut self) {
         for (key, fate) in self.left.drain(..) {
-            if let (Some(waits), Fate::Admit) = (self.staging.remove(key), fate) {
+            if let (Some(waits), Fate::Admit) = (self.frames.unstage(key), fate) {
                 self.let_in.push_back((key, waits));
             }
         }
@@ -143,10 +159,13 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
     /// # Errors
     /// If the settings contradict each other or those of a tenant; nothing is changed.
     pub fn set(&mut self, settings: Settings) -> Result<(), SettingsError> {
+        let pool_size = Self::pool_size(&settings);
         if let Some((tenancy, left)) = self.deciding() {
             tenancy.set(settings, left)?;
+            self.settle();
+            self.frames.resize(pool_size);
+            self.divide_frames();
         }
-        self.settle();
         Ok(())
     }
 
@@ -163,6 +182,7 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
             tenancy.attach(tenant, settings, left)?;
         }
         self.settle();
+        self.divide_frames();
         Ok(())
     }
 
@@ -171,6 +191,8 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         let deciding = self.deciding();
         let was_here = deciding.is_some_and(|(tenancy, left)| tenancy.detach(tenant, left));
         self.settle();
+        self.frames.forget_tenant(tenant);
+        self.divide_frames();
         was_here
     }
 
@@ -187,6 +209,7 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
             tenancy.set_tenant(tenant, settings, left)?;
         }
         self.settle();
+        self.divide_frames();
         Ok(())
     }
 
@@ -196,6 +219,7 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
             tenancy.comes(tenant, wanted, left);
         }
         self.settle();
+        self.divide_frames();
     }
 
     /// Whether the tenancy keeps a tenant's books: nothing of any other enters.
@@ -226,6 +250,7 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         }
         let has_ended = tenancy.tick(now, cached, &mut self.left).is_some();
         self.settle();
+        self.divide_frames();
         has_ended
     }
 
@@ -281,13 +306,13 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
     /// What waits of a block, if it is staged.
     #[inline]
     pub fn staged(&self, key: K) -> Option<&W> {
-        self.staging.get(key)
+        self.frames.get_of(Kind::Staged, key)
     }
 
-    /// Whether no block is staged.
+    /// Whether no block has a frame in memory.
     #[inline]
-    pub fn stages_nothing(&self) -> bool {
-        self.staging.is_empty()
+    pub fn has_no_frames(&self) -> bool {
+        self.frames.is_empty()
     }
 
     /// A staged block is read, or a write has replaced all of it. If that lets it in it is the last of
@@ -305,7 +330,8 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
     }
 
     /// A block is neither on flash nor staged, and its bytes are at hand. If the verdict is to stage it,
-    /// what `waits` gives is staged. None if nobody decides.
+    /// what `waits` gives is staged; if the pool is full of staged blocks it is refused instead, and its policy forgets
+    /// it. None if nobody decides.
     pub fn missed(
         &mut self,
         arrival: &Arrival,
@@ -315,8 +341,9 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         let (tenancy, left) = self.deciding()?;
         let verdict = tenancy.missed(arrival, key, left);
         self.settle();
-        if verdict == Verdict::Stage {
-            self.staging.insert(key, waits());
+        if verdict == Verdict::Stage && self.frames.stage(arrival.tenant, key, waits()).is_err() {
+            self.removed(arrival.tenant, key);
+            return Some(Verdict::Refuse(Reason::FirstTouch));
         }
         Some(verdict)
     }
@@ -358,26 +385,46 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         }
     }
 
-    /// A block is about to change, or its disk to leave: what waits of it is stale, and gone. True if it
-    /// was staged.
-    pub fn unstage(&mut self, tenant: TenantSlot, key: K) -> bool {
-        let was_staged = self.staging.remove(key).is_some();
-        if was_staged {
+    /// A block is about to change, or its disk to leave: its frame is stale, and gone. True if it had one.
+    pub fn change(&mut self, tenant: TenantSlot, key: K) -> bool {
+        let kind = self.frames.change(key);
+        if kind == Some(Kind::Staged) {
             self.removed(tenant, key);
         }
-        was_staged
+        kind.is_some()
     }
 
-    /// Every staged block for which `goes` is true is gone.
-    pub fn unstage_all(&mut self, tenant: TenantSlot, goes: impl Fn(K) -> bool)
+    /// Every frame of a block for which `goes` is true is gone.
+    pub fn change_all(&mut self, tenant: TenantSlot, goes: impl Fn(K) -> bool)
     where
         K: Ord,
     {
-        let mut keys: Vec<K> = self.staging.keys().filter(|key| goes(*key)).collect();
+        let keys = Kind::ALL
+            .into_iter()
+            .flat_map(|kind| self.frames.keys(kind));
+        let mut keys: Vec<K> = keys.filter(|key| goes(*key)).collect();
         keys.sort_unstable();
         for key in keys {
-            self.unstage(tenant, key);
+            self.change(tenant, key);
         }
+    }
+
+    /// A block was prefetched that is neither on flash nor in memory, and its bytes equal the origin's. False if there
+    /// is no frame for it.
+    pub fn prefetched(&mut self, tenant: TenantSlot, key: K, waits: W) -> bool {
+        self.frames.put_ahead(tenant, key, waits)
+    }
+
+    /// What waits of a prefetched block that is read now: it leaves memory, and its reader misses with the bytes at
+    /// hand. None if it was not prefetched.
+    #[inline]
+    pub fn use_prefetched(&mut self, key: K) -> Option<W> {
+        self.frames.use_ahead(key)
+    }
+
+    /// What became of the prefetched blocks of a tenant.
+    pub fn ahead_counts(&self, tenant: TenantSlot) -> AheadCounts {
+        self.frames.ahead_counts(tenant)
     }
 
     /// A run of blocks was erased: they count as demand no longer.
@@ -397,14 +444,14 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
 
     // Memory.
 
-    /// How many blocks are staged.
-    pub fn staged_blocks(&self) -> usize {
-        self.staging.len()
+    /// Blocks that have a frame of this kind.
+    pub fn frames(&self, kind: Kind) -> u64 {
+        self.frames.len(kind).into()
     }
 
-    /// Bytes of the table of staged blocks, without what waits.
-    pub fn staging_table_bytes(&self) -> usize {
-        self.staging.table_bytes()
+    /// Memory of the frames, with all that finds them.
+    pub fn frames_memory(&self) -> Bytes {
+        self.frames.memory()
     }
 
     /// Bytes of memory as the tenancy counts them, staged blocks included.
@@ -478,10 +525,7 @@ mod tests {
         }
         assert!(staged_hits > 100 && let_in > 100, "{staged_hits} {let_in}");
         control.detach(VM);
-        assert!(
-            control.stages_nothing(),
-            "what is staged leaves with its VM"
-        );
+        assert!(control.has_no_frames(), "what is staged leaves with its VM");
         assert_eq!(control.next_let_in(), None);
     }
 
@@ -491,9 +535,47 @@ mod tests {
         let arrival = arrive(&mut control, 5, false);
         let verdict = control.missed(&arrival, 5, || 5);
         assert_eq!(verdict, Some(Verdict::Stage));
-        assert!(control.unstage(VM, 5));
-        assert!(!control.unstage(VM, 5));
+        assert!(control.change(VM, 5));
+        assert!(!control.change(VM, 5));
         assert_eq!(control.tenancy().unwrap().counts(VM).unwrap().unstaged, 1);
+    }
+
+    #[test]
+    fn what_finds_no_frame_is_refused_and_forgotten() {
+        let mut control = with("staging");
+        // As if a policy staged more than its share: the pool has a single frame.
+        control.frames.resize(Frames::<u64, u64>::size_for(1));
+        for (block, expected) in [
+            (5, Verdict::Stage),
+            (6, Verdict::Refuse(Reason::FirstTouch)),
+        ] {
+            let arrival = arrive(&mut control, block, false);
+            let verdict = control.missed(&arrival, block, || block);
+            assert_eq!(verdict, Some(expected));
+        }
+        assert_eq!(control.frames(Kind::Staged), 1);
+        assert_eq!(control.tenancy().unwrap().counts(VM).unwrap().unstaged, 1);
+        let arrival = arrive(&mut control, 6, false);
+        let verdict = control.missed(&arrival, 6, || 6);
+        assert_ne!(verdict, Some(Verdict::Admit), "its first use is forgotten");
+    }
+
+    #[test]
+    fn a_prefetched_block_is_read_once_from_memory_and_a_change_ends_it() {
+        let mut control = with("staging");
+        for block in 0..3 {
+            assert!(control.prefetched(VM, block, block));
+        }
+        assert_eq!(control.frames(Kind::Ahead), 3);
+        assert_eq!(control.use_prefetched(1), Some(1));
+        assert_eq!(control.use_prefetched(1), None);
+        assert!(control.change(VM, 2));
+        assert_eq!(control.use_prefetched(2), None);
+        control.change_all(VM, |block| block == 0);
+        assert!(control.has_no_frames());
+        let counts = control.ahead_counts(VM);
+        assert_eq!((counts.used, counts.wasted), (1, 2));
+        assert_eq!(control.tenancy().unwrap().counts(VM).unwrap().unstaged, 0);
     }
 
     #[test]

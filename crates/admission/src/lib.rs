@@ -7,7 +7,7 @@
 //!     staged ─────────────► staged_hit ─► stays | goes to flash | is gone
 //!     neither, its bytes
 //!     at hand ────────────► missed ─────► admit | stage | refuse
-//!   written while cached ─► rewrites      written while staged, erased ─► unstage
+//!   written while cached ─► rewrites      written while in memory, erased ─► change
 //!   reclaim dropped it ───► evicted       bytes went to flash ──────────► charge
 //!
 //!   window ends ──────────► tick ─► shares have changed
@@ -23,10 +23,12 @@
 //! What is let in is asked for with [`AdmissionControl::next_let_in`], in the order of the verdicts; a
 //! block that then finds no room is given back with [`AdmissionControl::withheld`].
 //!
-//! **A staged copy equals the origin's, or is gone**: the same rule as for a fill that is admitted, kept in
+//! The blocks are in a pool of [`frames`](frames::Frames) with those that were prefetched.
+//!
+//! **A frame equals the origin's bytes, or is gone**: the same rule as for a fill that is admitted, kept in
 //! the same places. A block is staged when its fill has come and nothing was written to it meanwhile, or
 //! when the origin has acknowledged all of it and nothing else was written to it meanwhile. Its owner
-//! takes it out ([`AdmissionControl::unstage`]) the moment a change to it arrives.
+//! takes it out ([`AdmissionControl::change`]) the moment a change to it arrives.
 //!
 //! **Pure.** Time comes in with each call. Nothing here fails or waits but a change of settings, which is
 //! refused as a whole.
@@ -36,7 +38,7 @@
 mod control;
 mod key;
 mod saved;
-mod staging;
 
 pub use control::AdmissionControl;
+pub use frames::{AheadCounts, Kind};
 pub use key::Key;

@@ -137,7 +137,7 @@ impl<'a> OriginFlushes<'a> {
         self.fills
             .kill(disk, BlockIndex::new(0), 1 << BlockIndex::BITS);
         if let Some(tenant) = self.disks.tenant_of(disk) {
-            self.admission.unstage_all(tenant, |key| key.disk() == disk);
+            self.admission.change_all(tenant, |key| key.disk() == disk);
         }
         if let Some(flash) = self.flash.as_mut() {
             flash.forget_unflushed(&mut self.ports.store, disk);

@@ -377,12 +377,12 @@ impl<'a> Through<'a> {
         } else {
             !holds(Guard::WriteUnstages)
         };
-        if self.admission.stages_nothing() || kept {
+        if self.admission.has_no_frames() || kept {
             return;
         }
         for i in 0..blocks {
             let key = Key::new(disk, first.advance(i));
-            self.admission.unstage(tenant, key);
+            self.admission.change(tenant, key);
         }
     }
 

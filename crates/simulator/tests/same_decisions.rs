@@ -259,7 +259,7 @@ fn through_the_simulated_cache(asked: &[Ask], case: &Case) -> (Answer, u64) {
             .iter()
             .map(|disk| log.cached_blocks_of(*disk))
             .collect(),
-        staged: simulated.staged_blocks() as u64,
+        staged: simulated.staged_blocks(),
         blocks_kept: simulated.store().stats().blocks_kept,
         written,
     };

@@ -122,7 +122,7 @@ fn check(host: &DividedLog, tenants: &[TenantSettings]) -> Result<(), TestCaseEr
         admission.get() <= staging + staging / 8 + slack,
         "admission has {admission}"
     );
-    prop_assert!(host.staged_blocks() as u64 * 4096 <= tenancy.settings().staging.get());
+    prop_assert!(host.staged_blocks() * 4096 <= tenancy.settings().staging.get());
     host.store().self_check();
     Ok(())
 }

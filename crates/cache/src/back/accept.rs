@@ -368,11 +368,11 @@ impl BackRequests<'_> {
         {
             self.admission.hits(&arrival, [key]);
         }
-        if !self.admission.stages_nothing()
+        if !self.admission.has_no_frames()
             && holds(Guard::AcceptUnstages)
             && let Some(tenant) = self.disks.tenant_of(disk)
         {
-            self.admission.unstage(tenant, key);
+            self.admission.change(tenant, key);
         }
     }
 
@@ -410,7 +410,7 @@ impl BackRequests<'_> {
         if let Some(tenant) = self.disks.tenant_of(disk) {
             self.admission.discarded(tenant, disk, first.get(), blocks);
         }
-        if cached || !self.admission.stages_nothing() {
+        if cached || !self.admission.has_no_frames() {
             for block in (0..blocks).map(|i| first.advance(i)) {
                 self.take_older_copy(disk, block, None);
             }

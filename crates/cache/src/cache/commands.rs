@@ -104,7 +104,7 @@ impl<'a> Commands<'a> {
         if let Some(tenant) = self.state.disks.tenant_of(disk) {
             self.state
                 .admission
-                .unstage_all(tenant, |key| key.disk() == disk);
+                .change_all(tenant, |key| key.disk() == disk);
         }
         let attached = self.state.disks.attached(disk).map(|_| ());
         let clean = attached.and_then(|()| self.state.flash.check_clean(disk));
@@ -230,7 +230,7 @@ impl<'a> Commands<'a> {
         if holds(Guard::DetachUnstages) {
             self.state
                 .admission
-                .unstage_all(disk.tenant, |key| key.disk() == slot);
+                .change_all(disk.tenant, |key| key.disk() == slot);
         }
         if let Some(flash) = self.state.flash.as_mut() {
             flash.ciphers_mut().set(slot, None);

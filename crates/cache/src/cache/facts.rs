@@ -15,7 +15,7 @@ use crate::stats::{DiskStats, Stats};
 use crate::tenants::{TenantStatus, Tenants};
 use crate::views::{ViewStats, Views};
 use crate::write_back::{DirtyStatus, WriteBack};
-use block_io::PAGE_BYTES;
+use admission::Kind;
 use block_store::{Committed, DirtyDisk, LockReason, SegmentCounts, slots};
 use tenancy::Settings;
 use units::{Bytes, DiskId, DiskSlot, TenantSlot};
@@ -67,7 +67,7 @@ pub struct Status {
     pub buffered: Bytes,
     /// Blocks whose bytes are staged in memory.
     pub staged_blocks: u64,
-    /// Memory for them.
+    /// Memory of all frames of blocks in memory, with the tables that find them.
     pub staged: Bytes,
     /// Memory of the admission, as it counts it: what is staged included.
     pub admission: Bytes,
@@ -252,8 +252,8 @@ impl<'a> Facts<'a> {
             segments: flash.facts().segment_counts(),
             memory: flash.facts().memory_bytes() + views,
             buffered: flash.facts().buffered(),
-            staged_blocks: self.admission.staged_blocks() as u64,
-            staged: staged_bytes(self.admission),
+            staged_blocks: self.admission.frames(Kind::Staged),
+            staged: self.admission.frames_memory(),
             admission: self.admission.memory(),
             error: self.admission.error().map(ToString::to_string),
         }
@@ -355,10 +355,4 @@ impl<'a> Facts<'a> {
     pub fn tenants(&self) -> Vec<TenantStatus> {
         self.tenants.iter().collect()
     }
-}
-
-/// Memory for what is staged: the blocks' buffers, and the table of them.
-fn staged_bytes(admission: &Admission) -> Bytes {
-    let buffers = admission.staged_blocks() * PAGE_BYTES;
-    Bytes::new((admission.staging_table_bytes() + buffers) as u64)
 }

@@ -19,7 +19,7 @@
 mod logged;
 
 use super::simulated_store::SimulatedStore;
-use admission::{AdmissionControl, Key};
+use admission::{AdmissionControl, Key, Kind};
 use policy::admission::Verdict;
 use segment_log::{FlashWritten, Source};
 use tenancy::{Arrival, Request, Tenancy};
@@ -116,8 +116,8 @@ impl DividedLog {
     }
 
     /// Blocks whose bytes the daemon would keep in memory.
-    pub fn staged_blocks(&self) -> usize {
-        self.admission.staged_blocks()
+    pub fn staged_blocks(&self) -> u64 {
+        self.admission.frames(Kind::Staged)
     }
 
     /// Blocks that went to flash when they left memory, and not for an access of their own.
@@ -292,7 +292,7 @@ impl DividedLog {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         found.extend(keys.iter().map(|key| {
-            if self.admission.unstage(arrival.tenant, name(disk, *key)) {
+            if self.admission.change(arrival.tenant, name(disk, *key)) {
                 Found::Memory
             } else if self.store.withdraw(disk, *key) {
                 Found::Flash
@@ -417,7 +417,7 @@ impl DividedLog {
             if let (true, Some(owner)) = (was_cached, owner) {
                 self.admission.removed(owner, name);
             }
-            let was_staged = owner.is_some_and(|owner| self.admission.unstage(owner, name));
+            let was_staged = owner.is_some_and(|owner| self.admission.change(owner, name));
             each(
                 at,
                 match (was_cached, was_staged) {

@@ -40,7 +40,7 @@ impl DividedLog {
             if logged == Logged::Clean {
                 self.admission.hits(arrival, [name]);
             }
-            let was_staged = self.admission.unstage(arrival.tenant, name);
+            let was_staged = self.admission.change(arrival.tenant, name);
             let found = match (logged, was_staged) {
                 (Logged::Clean | Logged::Dirty, _) => Found::Flash,
                 (Logged::Absent, true) => Found::Memory,
@@ -57,7 +57,7 @@ impl DividedLog {
         }
         if let Some(owner) = self.owners[disk.index()] {
             for key in keys {
-                self.admission.unstage(owner, name(disk, *key));
+                self.admission.change(owner, name(disk, *key));
             }
         }
     }
