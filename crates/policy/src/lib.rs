@@ -11,6 +11,7 @@
 //! | [`allocation`] | how the flash is divided among tenants |
 //! | [`admission`] | which missed block may enter flash |
 //! | [`reclaim`] | in a log: which segment is reclaimed, and which of its blocks are kept |
+//! | [`memory`] | in memory in front of flash: which block that is read is worth a frame |
 //! | [`replacement`] | in place: which block leaves when another one comes in |
 //!
 //! [`rows`] is a table of blocks by name, in bounded memory, for those who have to remember some.
@@ -20,6 +21,7 @@
 pub mod admission;
 pub mod allocation;
 pub mod demand;
+pub mod memory;
 pub mod prediction;
 pub mod reclaim;
 pub mod registry;

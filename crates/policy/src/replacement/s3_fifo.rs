@@ -129,6 +129,11 @@ impl<K: Key, I: Index<K>> S3Fifo<K, I> {
         }
     }
 
+    /// Bytes of memory that it holds.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.table.memory_bytes()
+    }
+
     #[inline]
     fn len(&self, queue: u32) -> u32 {
         self.queues[queue as usize].len()

@@ -182,6 +182,11 @@ impl<K: Key, I: Index<K>> WTinyLfu<K, I> {
         }
     }
 
+    /// Bytes of memory that it holds.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.table.memory_bytes() + self.sketch.memory_bytes()
+    }
+
     #[inline]
     fn len(&self, queue: u32) -> u32 {
         self.queues[queue as usize].len()
