@@ -1,7 +1,7 @@
 //! Who decides what enters, and what waits for the decision.
 
 use crate::saved::Saved;
-use frames::{AheadCounts, Frames, Kind};
+use frames::{AheadCounts, Frames, Kind, Part};
 use policy::admission::{Fate, Reason, Staged, Verdict, region_of};
 use policy::replacement::Key;
 use std::collections::VecDeque;
@@ -67,14 +67,19 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         let Some(settings) = settings else {
             return Ok(Self::default());
         };
-        let frames = Frames::new(Self::pool_size(&settings));
+        let frames = Frames::new(&Self::pool_for(&settings));
         let tenancy = Tenancy::new(settings, capacity, now)?;
         Ok(Self::over(Mode::Tenants(Box::new(tenancy)), frames))
     }
 
     /// A frame for all that may be staged, and the tables that find them.
-    fn pool_size(settings: &Settings) -> Bytes {
-        Frames::<K, W>::size_for(settings.staging.get() / BLOCK_BYTES)
+    fn pool_for(settings: &Settings) -> frames::Settings {
+        let staged = settings.staging.get() / BLOCK_BYTES;
+        frames::Settings {
+            size: Frames::<K, W>::size_for(staged),
+            staged,
+            hot: policy::memory::Spec::default(),
+        }
     }
 
     /// Nothing is saved of any write budget; see [`Tenancy::begin_empty`].
@@ -131,8 +136,15 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         let Some(tenancy) = self.tenancy() else {
             return;
         };
-        let shares = tenancy.shares().of.iter();
-        let parts: Vec<_> = shares.map(|of| (of.tenant, of.segments)).collect();
+        let parts = tenancy.shares().of.iter().map(|of| {
+            let settings = tenancy.tenant_settings(of.tenant);
+            Part {
+                tenant: of.tenant,
+                parts: of.segments,
+                high_priority: settings.is_some_and(|settings| settings.high_priority),
+            }
+        });
+        let parts: Vec<_> = parts.collect();
         self.frames.divide(&parts);
     }
 
@@ -159,11 +171,11 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
     /// # Errors
     /// If the settings contradict each other or those of a tenant; nothing is changed.
     pub fn set(&mut self, settings: Settings) -> Result<(), SettingsError> {
-        let pool_size = Self::pool_size(&settings);
+        let pool = Self::pool_for(&settings);
         if let Some((tenancy, left)) = self.deciding() {
             tenancy.set(settings, left)?;
             self.settle();
-            self.frames.resize(pool_size);
+            self.frames.resize(&pool);
             self.divide_frames();
         }
         Ok(())
@@ -544,7 +556,11 @@ mod tests {
     fn what_finds_no_frame_is_refused_and_forgotten() {
         let mut control = with("staging");
         // As if a policy staged more than its share: the pool has a single frame.
-        control.frames.resize(Frames::<u64, u64>::size_for(1));
+        control.frames.resize(&frames::Settings {
+            size: Frames::<u64, u64>::size_for(1),
+            staged: 1,
+            hot: policy::memory::Spec::default(),
+        });
         for (block, expected) in [
             (5, Verdict::Stage),
             (6, Verdict::Refuse(Reason::FirstTouch)),

@@ -7,6 +7,7 @@
 //!   kind     why it is there               leaves when
 //!   staged   admission said Stage          admission says so
 //!   ahead    prefetched, not used yet      used · changed · the oldest of its tenant, for another or for a staged block
+//!   hot      read, and worth a frame       its policy says so · changed · for a staged or prefetched block
 //! ```
 //!
 //! - A block has one frame at most, of one kind.
@@ -15,16 +16,23 @@
 //! - **Losing a frame costs speed only**, so a pool that is full lets the oldest go, or does not take a newcomer.
 //! - **The bound counts everything**: frames, rows, the places of the bytes. All tables are taken when the pool is made or
 //!   resized ([`Frames::new`]); [`Frames::memory`] is never above [`Frames::size`].
-//! - What is staged goes first: admission has divided that part already. Prefetched blocks have a quarter of the frames
-//!   at most, and each tenant its share of that quarter ([`Frames::divide`]).
+//! - What is staged goes first: admission has divided that part already, and the pool has a frame for each block that may
+//!   be staged ([`Settings`]). All others are for hot blocks; prefetched ones have a quarter of all at most, of those that
+//!   are free or hot. Each tenant has its share of both ([`Frames::divide`]).
+//! - Which block is hot a policy says, one for each tenant ([`policy::memory`]).
 //!
 //! **Pure.** No clock, no dice; the same calls leave the same frames.
 
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod division;
+mod hot;
+mod kind;
 mod pool;
 mod tenants;
 
 pub use ahead::AheadCounts;
-pub use pool::{Frames, Kind};
+pub use division::{Part, Settings};
+pub use kind::Kind;
+pub use pool::Frames;

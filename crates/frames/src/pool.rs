@@ -1,109 +1,55 @@
 //! The pool: rows, frames, and what moves them.
 
-use policy::replacement::limits::CAPACITY_BLOCKS_MAX;
+use policy::memory;
 use policy::replacement::{Key, Place};
 use policy::rows::{List, Rows};
 use units::{BLOCK_BYTES, Bytes, TenantSlot};
 
-use crate::ahead::{AHEAD_PARTS, AheadCounts};
-use crate::tenants::{Tenant, Tenants};
-
-/// Why a block is in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Admission said Stage.
-    Staged,
-    /// It was prefetched, and nobody has read it yet.
-    Ahead,
-}
-
-impl Kind {
-    /// How many kinds there are.
-    pub const COUNT: usize = Self::ALL.len();
-
-    /// Every kind, in the order in which tables list them.
-    pub const ALL: [Self; 2] = [Self::Staged, Self::Ahead];
-
-    /// Its name in metrics and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Staged => "staged",
-            Self::Ahead => "ahead",
-        }
-    }
-}
-
-/// A row's tag is the kind and, above this bit, the tenant's slot.
-const KIND_BITS: u32 = 1;
-const _: () = assert!(Kind::COUNT <= 1 << KIND_BITS);
-
-fn tag_of(kind: Kind, tenant: TenantSlot) -> u32 {
-    u32::from(tenant.get()) << KIND_BITS | kind as u32
-}
-
-fn kind_of(tag: u32) -> Kind {
-    Kind::ALL[(tag & ((1 << KIND_BITS) - 1)) as usize]
-}
-
-fn tenant_of(tag: u32) -> TenantSlot {
-    TenantSlot::new(u16::try_from(tag >> KIND_BITS).expect("a slot is 16 bits"))
-}
-
-/// So many frames' part that is `part` of `total`, rounded down.
-fn share_of(frames: u32, part: u32, total: u64) -> u32 {
-    let share = u64::from(frames) * u64::from(part) / total.max(1);
-    u32::try_from(share).expect("a part is not more than the whole")
-}
+use crate::division::Settings;
+use crate::kind::{Kind, kind_of, tag_of, tenant_of};
+use crate::tenants::Tenants;
 
 /// The pool. `K` names a block of any disk; `B` holds its bytes: a buffer in the daemon, nothing in the simulator, which
 /// counts as a frame all the same. See the crate's header.
-#[derive(Debug)]
 pub struct Frames<K: Copy, B> {
-    rows: Rows<K>,
+    pub(crate) rows: Rows<K>,
     /// By place.
-    bytes: Vec<Option<B>>,
-    tenants: Tenants,
+    pub(crate) bytes: Vec<Option<B>>,
+    pub(crate) tenants: Tenants<K>,
     /// By kind.
     count: [u32; Kind::COUNT],
     size: Bytes,
+    /// Frames for hot blocks.
+    pub(crate) hot_max: u32,
+    pub(crate) hot_spec: memory::Spec,
+    /// Where policies name who leaves; empty between calls.
+    pub(crate) left: Vec<K>,
 }
 
 impl<K: Key, B> Default for Frames<K, B> {
     /// One that has room for nothing.
     fn default() -> Self {
-        Self::new(Bytes::ZERO)
+        Self::new(&Settings {
+            size: Bytes::ZERO,
+            staged: 0,
+            hot: memory::Spec::default(),
+        })
     }
 }
 
 impl<K: Key, B> Frames<K, B> {
-    /// Memory of a frame with all that finds it.
-    pub const FRAME_BYTES: u64 = BLOCK_BYTES + Rows::<K>::ROW_BYTES + size_of::<Option<B>>() as u64;
-
-    /// Memory whatever the number of frames: of every tenant's lists, and of the last slot.
-    pub const FIXED_BYTES: u64 = (TenantSlot::COUNT * size_of::<Tenant>() + 4) as u64;
-
-    /// The size of a pool that has so many frames.
-    pub const fn size_for(frames: u64) -> Bytes {
-        Bytes::new(frames * Self::FRAME_BYTES + Self::FIXED_BYTES)
-    }
-
-    /// Frames within so many bytes.
-    fn frames_within(size: Bytes) -> u32 {
-        let frames = size.get().saturating_sub(Self::FIXED_BYTES) / Self::FRAME_BYTES;
-        let frames = frames.min(CAPACITY_BLOCKS_MAX.into());
-        u32::try_from(frames).expect("it is below a limit of 32 bits")
-    }
-
-    /// An empty pool of that many bytes, its tables included; of [`Self::FIXED_BYTES`] at least, which have no frame.
-    pub fn new(size: Bytes) -> Self {
-        let size = size.max(Self::size_for(0));
-        let capacity = Self::frames_within(size);
+    /// An empty pool. Its size is [`Self::FIXED_BYTES`] at least, which have no frame.
+    pub fn new(settings: &Settings) -> Self {
+        let (hot_max, capacity) = Self::frames_within(settings);
         Self {
             rows: Rows::new(capacity),
             bytes: Vec::with_capacity(capacity as usize),
             tenants: Tenants::default(),
             count: [0; Kind::COUNT],
-            size,
+            size: settings.size.max(Self::size_for(0)),
+            hot_max,
+            hot_spec: settings.hot.clone(),
+            left: Vec::new(),
         }
     }
 
@@ -117,15 +63,15 @@ impl<K: Key, B> Frames<K, B> {
         self.rows.capacity()
     }
 
-    /// Bytes that it takes, tables included.
+    /// Bytes that it takes, tables and policies included.
     pub fn memory(&self) -> Bytes {
         self.tables() + Bytes::new(u64::from(self.rows.len()) * BLOCK_BYTES)
     }
 
-    /// Bytes of what finds the frames.
+    /// Bytes of what finds the frames, and says which are worth one.
     pub fn tables(&self) -> Bytes {
         let places = self.bytes.capacity() * size_of::<Option<B>>();
-        self.rows.memory() + Bytes::new((places + self.tenants.table_bytes()) as u64)
+        self.rows.memory() + Bytes::new(places as u64) + self.tenants.bytes()
     }
 
     /// Frames of a kind.
@@ -165,19 +111,29 @@ impl<K: Key, B> Frames<K, B> {
 
     /// The blocks of a kind, tenant by tenant, the oldest first.
     pub fn keys(&self, kind: Kind) -> impl Iterator<Item = K> {
-        let lists = self.tenants.iter().map(move |tenant| tenant.list(kind));
-        lists.flat_map(move |list| {
-            let mut next = list.back(&self.rows);
-            (0..list.len()).map_while(move |_| {
-                let place = next?;
-                next = Some(List::newer(place, &self.rows));
-                Some(self.rows.key(place))
-            })
+        let slots = self.tenants.slots();
+        slots.flat_map(move |slot| self.keys_of(slot, kind))
+    }
+
+    /// The blocks of a kind that a tenant has, the oldest first.
+    pub fn keys_of(&self, tenant: TenantSlot, kind: Kind) -> impl Iterator<Item = K> {
+        let list = self.tenants.get(tenant).map(|tenant| tenant.list(kind));
+        let mut next = list.and_then(|list| list.back(&self.rows));
+        (0..list.map_or(0, List::len)).map_while(move |_| {
+            let place = next?;
+            next = Some(List::newer(place, &self.rows));
+            Some(self.rows.key(place))
         })
     }
 
-    /// A block is staged. Where it was prefetched that copy is in vain; where no frame is free a prefetched block
-    /// leaves.
+    /// Whether a block has a frame.
+    #[inline]
+    pub fn has(&self, key: K) -> bool {
+        !self.is_empty() && self.rows.find(key).is_some()
+    }
+
+    /// A block is staged, in place of the frame that it may have had. Where no frame is free a prefetched block leaves,
+    /// its own tenant's first, or else a hot one.
     ///
     /// # Errors
     /// Its bytes, if only staged blocks are left to leave: it is not staged.
@@ -187,7 +143,7 @@ impl<K: Key, B> Frames<K, B> {
     pub fn stage(&mut self, tenant: TenantSlot, key: K, bytes: B) -> Result<(), B> {
         let previous = self.change(key);
         assert!(previous != Some(Kind::Staged), "a block is staged once");
-        if self.is_full() && !self.evict_ahead(tenant) {
+        if self.is_full() && !self.evict_for(tenant) {
             return Err(bytes);
         }
         self.put(Kind::Staged, tenant, key, bytes);
@@ -201,135 +157,86 @@ impl<K: Key, B> Frames<K, B> {
         self.take(key).map(|(_, _, bytes)| bytes)
     }
 
-    /// A block was prefetched. Its tenant's oldest leaves for it where the tenant has as many as it may. False if
-    /// it is not taken: it has a frame, its tenant has no share, or all frames are of staged blocks.
-    pub fn put_ahead(&mut self, tenant: TenantSlot, key: K, bytes: B) -> bool {
-        if self.rows.find(key).is_some() {
-            return false;
-        }
-        let ahead_max = self.tenants.get(tenant).map_or(0, |of| of.ahead_max);
-        if ahead_max == 0 {
-            return false;
-        }
-        let has_all = self.len_of(tenant, Kind::Ahead) == ahead_max;
-        if has_all || self.is_full() {
-            let evicted = self.evict_oldest_ahead(tenant);
-            if evicted.is_none() {
-                return false;
+    /// A block changes, or its disk leaves: its frame is gone. Says of which kind it was.
+    pub fn change(&mut self, key: K) -> Option<Kind> {
+        let (kind, tenant, _) = self.take(key)?;
+        let tenant = self.tenants.get_mut(tenant);
+        match kind {
+            Kind::Staged => {}
+            Kind::Ahead => tenant.ahead.wasted += 1,
+            Kind::Hot => {
+                if let Some(policy) = &mut tenant.hot {
+                    policy.remove(key);
+                }
             }
         }
-        self.put(Kind::Ahead, tenant, key, bytes);
-        true
+        Some(kind)
     }
 
-    /// A prefetched block is read: it leaves, and its bytes are those of a miss that is over.
-    pub fn use_ahead(&mut self, key: K) -> Option<B> {
-        self.get_of(Kind::Ahead, key)?;
-        let (_, tenant, bytes) = self.take(key)?;
-        self.tenants.get_mut(tenant).ahead.used += 1;
-        Some(bytes)
+    /// The pool is for something else from now on. Prefetched and hot blocks leave where they do not fit; where more is
+    /// staged than fits, the pool keeps room for just that. Shares are divided anew with [`Self::divide`], and until
+    /// then nothing is hot.
+    pub fn resize(&mut self, settings: &Settings) {
+        let staged = u64::from(self.len(Kind::Staged));
+        let settings = Settings {
+            size: settings.size.max(Self::size_for(staged)),
+            staged: settings.staged.max(staged),
+            hot: settings.hot.clone(),
+        };
+        let (hot_max, capacity) = Self::frames_within(&settings);
+        let same = (hot_max, capacity) == (self.hot_max, self.capacity());
+        if same && settings.hot == self.hot_spec {
+            self.size = settings.size.max(Self::size_for(0));
+            return;
+        }
+        while self.rows.len() > capacity && self.evict_any() {}
+        let mut before = std::mem::replace(self, Self::new(&settings));
+        for kind in Kind::ALL {
+            for tenant in before.tenants.slots() {
+                while let Some((key, bytes)) = before.pop_oldest(kind, tenant) {
+                    self.put(kind, tenant, key, bytes);
+                }
+            }
+        }
+        for tenant in before.tenants.slots() {
+            let (from, to) = (before.tenants.get_mut(tenant), self.tenants.get_mut(tenant));
+            (to.ahead, to.ahead_max) = (from.ahead, from.ahead_max);
+        }
     }
 
-    /// The prefetched block that waits longest of a tenant's leaves unread.
-    pub fn evict_oldest_ahead(&mut self, tenant: TenantSlot) -> Option<K> {
-        let list = self.tenants.get(tenant)?.list(Kind::Ahead);
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows.len() == self.capacity()
+    }
+
+    /// Frees a frame for a staged block of this tenant: a prefetched one's, of this tenant first, else a hot one's in the
+    /// same order. False if there is none.
+    fn evict_for(&mut self, tenant: TenantSlot) -> bool {
+        [Kind::Ahead, Kind::Hot]
+            .into_iter()
+            .any(|kind| self.evict_oldest(tenant, kind).is_some() || self.evict_most(kind))
+    }
+
+    /// Frees a prefetched block's frame, else a hot one's. False if there is none.
+    fn evict_any(&mut self) -> bool {
+        self.evict_most(Kind::Ahead) || self.evict_most(Kind::Hot)
+    }
+
+    /// The oldest block of a kind leaves of the tenant with the most of them. False if there is none.
+    fn evict_most(&mut self, kind: Kind) -> bool {
+        let most = self.tenants.most(kind);
+        most.is_some_and(|most| self.evict_oldest(most, kind).is_some())
+    }
+
+    /// The oldest block of a kind of a tenant leaves.
+    pub(crate) fn evict_oldest(&mut self, tenant: TenantSlot, kind: Kind) -> Option<K> {
+        let list = self.tenants.get(tenant)?.list(kind);
         let key = self.rows.key(list.back(&self.rows)?);
         self.change(key);
         Some(key)
     }
 
-    /// A block changes, or its disk leaves: its frame is gone. Says of which kind it was.
-    pub fn change(&mut self, key: K) -> Option<Kind> {
-        let (kind, tenant, _) = self.take(key)?;
-        if kind == Kind::Ahead {
-            self.tenants.get_mut(tenant).ahead.wasted += 1;
-        }
-        Some(kind)
-    }
-
-    /// What became of the prefetched blocks of a tenant.
-    pub fn ahead_counts(&self, tenant: TenantSlot) -> AheadCounts {
-        let tenant = self.tenants.get(tenant);
-        tenant.map_or_else(AheadCounts::default, |tenant| tenant.ahead)
-    }
-
-    /// Divides what prefetched blocks may have in proportion to the tenants' parts. Who has more than that loses the
-    /// oldest; who is not named has none.
-    pub fn divide(&mut self, parts: &[(TenantSlot, u32)]) {
-        let ahead_max = self.capacity() / AHEAD_PARTS;
-        let total: u64 = parts.iter().map(|(_, part)| u64::from(*part)).sum();
-        for tenant in self.tenants.iter_mut() {
-            tenant.ahead_max = 0;
-        }
-        for (tenant, part) in parts {
-            self.tenants.get_mut(*tenant).ahead_max = share_of(ahead_max, *part, total);
-        }
-        for slot in self.tenants.slots() {
-            let ahead_max = self.tenants.get_mut(slot).ahead_max;
-            while self.len_of(slot, Kind::Ahead) > ahead_max {
-                self.evict_oldest_ahead(slot);
-            }
-        }
-    }
-
-    /// A tenant goes: its prefetched blocks leave, and what was counted of them is forgotten. What it has staged leaves by
-    /// admission's word.
-    pub fn forget_tenant(&mut self, tenant: TenantSlot) {
-        while self.evict_oldest_ahead(tenant).is_some() {}
-        if self.tenants.get(tenant).is_some() {
-            let known = self.tenants.get_mut(tenant);
-            (known.ahead, known.ahead_max) = (AheadCounts::default(), 0);
-        }
-    }
-
-    /// The pool may take so much from now on. Prefetched blocks leave where they do not fit; where more is staged than
-    /// fits, the pool keeps room for just that. Shares are divided anew with [`Self::divide`].
-    pub fn resize(&mut self, size: Bytes) {
-        let staged = self.len(Kind::Staged);
-        let size = size.max(Self::size_for(staged.into()));
-        if size == self.size {
-            return;
-        }
-        let capacity = Self::frames_within(size);
-        while self.rows.len() > capacity && self.evict_most_ahead() {}
-        if capacity == self.capacity() {
-            self.size = size;
-            return;
-        }
-        let mut resized = Self::new(size);
-        std::mem::swap(&mut resized, self);
-        for kind in Kind::ALL {
-            for tenant in resized.tenants.slots() {
-                while let Some((key, bytes)) = resized.pop_oldest(kind, tenant) {
-                    self.put(kind, tenant, key, bytes);
-                }
-            }
-        }
-        for tenant in resized.tenants.slots() {
-            let (from, to) = (
-                resized.tenants.get_mut(tenant),
-                self.tenants.get_mut(tenant),
-            );
-            (to.ahead, to.ahead_max) = (from.ahead, from.ahead_max);
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        self.rows.len() == self.capacity()
-    }
-
-    /// Frees the frame of a prefetched block, of this tenant's first. False if there is none.
-    fn evict_ahead(&mut self, tenant: TenantSlot) -> bool {
-        self.evict_oldest_ahead(tenant).is_some() || self.evict_most_ahead()
-    }
-
-    /// The oldest prefetched block of the tenant with the most of them leaves. False if there is none.
-    fn evict_most_ahead(&mut self) -> bool {
-        let most = self.tenants.most_ahead();
-        most.is_some_and(|most| self.evict_oldest_ahead(most).is_some())
-    }
-
-    fn put(&mut self, kind: Kind, tenant: TenantSlot, key: K, bytes: B) {
+    pub(crate) fn put(&mut self, kind: Kind, tenant: TenantSlot, key: K, bytes: B) {
         let place = self.rows.insert(key, tag_of(kind, tenant));
         if place.to_usize() == self.bytes.len() {
             self.bytes.push(None);
@@ -340,8 +247,9 @@ impl<K: Key, B> Frames<K, B> {
         self.count[kind as usize] += 1;
     }
 
+    /// A frame leaves the pool; nobody is told.
     #[inline]
-    fn take(&mut self, key: K) -> Option<(Kind, TenantSlot, B)> {
+    pub(crate) fn take(&mut self, key: K) -> Option<(Kind, TenantSlot, B)> {
         if self.is_empty() {
             return None;
         }

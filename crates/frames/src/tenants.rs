@@ -1,23 +1,39 @@
 //! What each tenant has in the pool.
 
+use policy::memory::Hot;
 use policy::rows::List;
-use units::TenantSlot;
+use units::{Bytes, TenantSlot};
 
 use crate::ahead::AheadCounts;
-use crate::pool::Kind;
+use crate::kind::Kind;
 
 /// One tenant's frames.
-#[derive(Debug, Default)]
-pub(crate) struct Tenant {
-    /// By kind, the oldest at the back.
+pub(crate) struct Tenant<K> {
+    /// By kind, the oldest at the back; of hot ones the least recently used.
     lists: [List; Kind::COUNT],
     /// Prefetched blocks that it may have.
     pub(crate) ahead_max: u32,
     /// What became of them.
     pub(crate) ahead: AheadCounts,
+    /// Which blocks that are read are worth a frame; none are without a share.
+    pub(crate) hot: Option<Box<dyn Hot<K>>>,
+    /// For how many frames that was made, and whether for a VM of high priority.
+    pub(crate) hot_for: (u32, bool),
 }
 
-impl Tenant {
+impl<K> Default for Tenant<K> {
+    fn default() -> Self {
+        Self {
+            lists: Default::default(),
+            ahead_max: 0,
+            ahead: AheadCounts::default(),
+            hot: None,
+            hot_for: (0, false),
+        }
+    }
+}
+
+impl<K> Tenant<K> {
     pub(crate) fn list(&self, kind: Kind) -> &List {
         &self.lists[kind as usize]
     }
@@ -28,15 +44,22 @@ impl Tenant {
 }
 
 /// All tenants that ever had a frame or a share, by slot.
-#[derive(Debug, Default)]
-pub(crate) struct Tenants(Vec<Tenant>);
+pub(crate) struct Tenants<K>(Vec<Tenant<K>>);
 
-impl Tenants {
-    pub(crate) fn get(&self, slot: TenantSlot) -> Option<&Tenant> {
+impl<K> Default for Tenants<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K> Tenants<K> {
+    #[inline]
+    pub(crate) fn get(&self, slot: TenantSlot) -> Option<&Tenant<K>> {
         self.0.get(slot.index())
     }
 
-    pub(crate) fn get_mut(&mut self, slot: TenantSlot) -> &mut Tenant {
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: TenantSlot) -> &mut Tenant<K> {
         let wanted = slot.index() + 1;
         if self.0.len() < wanted {
             // Never more than one for each slot.
@@ -46,28 +69,23 @@ impl Tenants {
         &mut self.0[slot.index()]
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Tenant> {
-        self.0.iter()
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Tenant> {
-        self.0.iter_mut()
-    }
-
     /// Their slots, in order.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = TenantSlot> + use<> {
+    pub(crate) fn slots(&self) -> impl Iterator<Item = TenantSlot> + use<K> {
         let count = u16::try_from(self.0.len()).expect("a slot is 16 bits");
         (0..count).map(TenantSlot::new)
     }
 
-    /// The one with the most prefetched blocks; the first of those with as many.
-    pub(crate) fn most_ahead(&self) -> Option<TenantSlot> {
-        let ahead = |slot: &TenantSlot| self.0[slot.index()].list(Kind::Ahead).len();
-        let with_ahead = self.slots().filter(|slot| ahead(slot) > 0);
-        with_ahead.max_by_key(|slot| (ahead(slot), std::cmp::Reverse(*slot)))
+    /// The one with the most frames of a kind, if any has one; the first of those with as many.
+    pub(crate) fn most(&self, kind: Kind) -> Option<TenantSlot> {
+        let count = |slot: &TenantSlot| self.0[slot.index()].list(kind).len();
+        let with_any = self.slots().filter(|slot| count(slot) > 0);
+        with_any.max_by_key(|slot| (count(slot), std::cmp::Reverse(*slot)))
     }
 
-    pub(crate) fn table_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Tenant>()
+    /// Bytes of the table, and of what the policies remember.
+    pub(crate) fn bytes(&self) -> Bytes {
+        let table = Bytes::new((self.0.capacity() * size_of::<Tenant<K>>()) as u64);
+        let policies = self.0.iter().filter_map(|tenant| tenant.hot.as_ref());
+        table + policies.map(|policy| policy.memory()).sum::<Bytes>()
     }
 }

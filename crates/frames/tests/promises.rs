@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use frames::{AheadCounts, Frames, Kind};
+use frames::{AheadCounts, Frames, Kind, Part, Settings};
 use proptest::prelude::*;
 use units::{Bytes, TenantSlot};
 
@@ -13,16 +13,37 @@ type Pool = Frames<u64, usize>;
 
 const TENANTS: u16 = 3;
 
+const POLICIES: [&str; 4] = ["s3-fifo", "w-tinylfu", "lru", "frequency"];
+
+/// A pool for so many staged and so many hot blocks.
+fn settings(staged: u64, hot: u64, policy: &str) -> Settings {
+    Settings {
+        size: Pool::size_with_hot(staged, hot),
+        staged,
+        hot: policy.parse().unwrap(),
+    }
+}
+
+fn parts(parts: impl IntoIterator<Item = (u16, u32)>) -> Vec<Part> {
+    let parts = parts.into_iter().map(|(tenant, parts)| Part {
+        tenant: TenantSlot::new(tenant),
+        parts,
+        high_priority: tenant == 1,
+    });
+    parts.collect()
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Stage(u16, u64),
     Unstage(u64),
     Ahead(u16, u64),
     Use(u64),
+    Read(u16, u64),
     Change(u64),
     Divide([u32; TENANTS as usize]),
     Forget(u16),
-    Resize(u64),
+    Resize(u64, u64),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -33,20 +54,22 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => key.clone().prop_map(Step::Unstage),
         8 => (tenant.clone(), key.clone()).prop_map(|(tenant, key)| Step::Ahead(tenant, key)),
         3 => key.clone().prop_map(Step::Use),
+        12 => (tenant.clone(), key.clone()).prop_map(|(tenant, key)| Step::Read(tenant, key)),
         3 => key.prop_map(Step::Change),
         1 => prop::array::uniform3(0u32..5).prop_map(Step::Divide),
         1 => tenant.prop_map(Step::Forget),
-        1 => (0u64..32).prop_map(Step::Resize),
+        1 => (0u64..24, 0u64..24).prop_map(|(staged, hot)| Step::Resize(staged, hot)),
     ];
     prop::collection::vec(step, 0..200)
 }
 
-/// The slow and obvious one. It does not say who leaves for a staged block: it is told.
+/// The slow and obvious one. It does not say who leaves for another: it is told.
 #[derive(Default)]
 struct Model {
     staged: BTreeMap<u64, usize>,
     ahead: [VecDeque<(u64, usize)>; TENANTS as usize],
     counts: [AheadCounts; TENANTS as usize],
+    hot: BTreeMap<u64, usize>,
 }
 
 impl Model {
@@ -79,11 +102,21 @@ impl Model {
                 self.counts[usize::from(tenant)].wasted += 1;
             }
         }
+        let hot: BTreeSet<u64> = pool.keys(Kind::Hot).collect();
+        self.hot.retain(|key, _| hot.contains(key));
+        assert_eq!(
+            self.hot.len(),
+            hot.len(),
+            "nothing is hot that was not read"
+        );
     }
 
     fn check(&self, pool: &Pool) {
         assert!(pool.memory() <= pool.size());
         assert!(pool.len(Kind::Ahead) <= pool.capacity() / 4);
+        for (key, bytes) in &self.hot {
+            assert_eq!(pool.get(*key), Some((Kind::Hot, bytes)));
+        }
         let staged: usize = pool.keys(Kind::Staged).count();
         assert_eq!(staged, self.staged.len());
         for (key, bytes) in &self.staged {
@@ -110,6 +143,7 @@ fn stage(pool: &mut Pool, model: &mut Model, (tenant, key): (u16, u64), now: usi
         return;
     }
     model.drop_ahead(key, false);
+    model.hot.remove(&key);
     let has_room = pool.len(Kind::Staged) < pool.capacity();
     let staged = pool.stage(TenantSlot::new(tenant), key, now);
     assert_eq!(staged, if has_room { Ok(()) } else { Err(now) });
@@ -129,13 +163,15 @@ fn apply(pool: &mut Pool, model: &mut Model, step: &Step, now: usize) {
             }
         }
         Step::Use(key) => assert_eq!(pool.use_ahead(key), model.drop_ahead(key, true)),
+        Step::Read(tenant, key) => read(pool, model, (tenant, key), now),
         Step::Change(key) => {
+            let hot = model.hot.remove(&key).map(|_| Kind::Hot);
             let staged = model.staged.remove(&key).map(|_| Kind::Staged);
             let ahead = model.drop_ahead(key, false).map(|_| Kind::Ahead);
-            assert_eq!(pool.change(key), staged.or(ahead));
+            assert_eq!(pool.change(key), staged.or(ahead).or(hot));
         }
-        Step::Divide(parts) => {
-            let parts: Vec<_> = (0..).map(TenantSlot::new).zip(parts).collect();
+        Step::Divide(shares) => {
+            let parts = parts((0..).zip(shares));
             pool.divide(&parts);
             divided(pool, &parts);
         }
@@ -144,30 +180,42 @@ fn apply(pool: &mut Pool, model: &mut Model, step: &Step, now: usize) {
             model.ahead[usize::from(tenant)].clear();
             model.counts[usize::from(tenant)] = AheadCounts::default();
         }
-        Step::Resize(frames) => {
-            pool.resize(Pool::size_for(frames));
-            let staged = model.staged.len() as u64;
-            assert_eq!(u64::from(pool.capacity()), frames.max(staged));
+        Step::Resize(staged, hot) => {
+            let policy = POLICIES[now % POLICIES.len()];
+            pool.resize(&settings(staged, hot, policy));
+            assert!(u64::from(pool.capacity()) >= staged);
             // Whoever resizes divides anew.
-            pool.divide(&[(TenantSlot::new(0), 1), (TenantSlot::new(2), 3)]);
+            pool.divide(&parts([(0, 1), (2, 3)]));
         }
     }
 }
 
+/// What has a frame is hit; what has none is read, and hot if the pool says so.
+fn read(pool: &mut Pool, model: &mut Model, (tenant, key): (u16, u64), now: usize) {
+    let is_hot = model.hot.contains_key(&key);
+    assert_eq!(pool.hit(key), model.hot.get(&key));
+    let had_frame = pool.has(key);
+    if pool.read(TenantSlot::new(tenant), key, || now) {
+        assert!(!had_frame && !is_hot);
+        model.hot.insert(key, now);
+    }
+}
+
 /// Nobody has more than its part of the quarter.
-fn divided(pool: &Pool, parts: &[(TenantSlot, u32)]) {
-    let total: u32 = parts.iter().map(|(_, part)| part).sum();
-    for (tenant, part) in parts {
-        let share = pool.capacity() / 4 * part / total.max(1);
-        assert!(pool.len_of(*tenant, Kind::Ahead) <= share);
+fn divided(pool: &Pool, parts: &[Part]) {
+    let total: u32 = parts.iter().map(|part| part.parts).sum();
+    for part in parts {
+        let share = pool.capacity() / 4 * part.parts / total.max(1);
+        assert!(pool.len_of(part.tenant, Kind::Ahead) <= share);
     }
 }
 
 proptest! {
     /// Memory within the size, a quarter prefetched at most, no frame that the model has not, the oldest leaves.
     #[test]
-    fn a_pool_is_its_model(steps in steps()) {
-        let mut pool = Pool::new(Pool::size_for(24));
+    fn a_pool_is_its_model(steps in steps(), policy in prop::sample::select(&POLICIES[..])) {
+        let mut pool = Pool::new(&settings(12, 14, policy));
+        pool.divide(&parts([(0, 2), (1, 1), (2, 4)]));
         let mut model = Model::default();
         for (now, step) in steps.iter().enumerate() {
             apply(&mut pool, &mut model, step, now);
@@ -179,11 +227,15 @@ proptest! {
 
 #[test]
 fn a_pool_takes_its_size_for_frames_and_not_a_frame_more() {
-    let size = Pool::size_for(1000);
-    let mut pool = Pool::new(size);
+    let exact = settings(1000, 0, "lru");
+    let size = exact.size;
+    let mut pool = Pool::new(&exact);
     assert_eq!(pool.capacity(), 1000);
-    let less = Bytes::new(size.get() - 1);
-    assert_eq!(Pool::new(less).capacity(), 999);
+    let less = Settings {
+        size: Bytes::new(size.get() - 1),
+        ..exact
+    };
+    assert_eq!(Pool::new(&less).capacity(), 999);
     for key in 0..1000 {
         assert_eq!(pool.stage(TenantSlot::new(1), key, 0), Ok(()));
     }
@@ -195,8 +247,8 @@ fn a_pool_takes_its_size_for_frames_and_not_a_frame_more() {
 #[test]
 fn a_prefetched_block_leaves_for_a_staged_one_and_its_own_tenant_pays_first() {
     let (mine, other) = (TenantSlot::new(0), TenantSlot::new(1));
-    let mut pool = Pool::new(Pool::size_for(16));
-    pool.divide(&[(mine, 1), (other, 1)]);
+    let mut pool = Pool::new(&settings(16, 0, "lru"));
+    pool.divide(&parts([(0, 1), (1, 1)]));
     for key in 0..2 {
         assert!(pool.put_ahead(mine, key, 0));
         assert!(pool.put_ahead(other, 10 + key, 0));
@@ -213,16 +265,16 @@ fn a_prefetched_block_leaves_for_a_staged_one_and_its_own_tenant_pays_first() {
 
 #[test]
 fn the_oldest_guess_leaves_for_a_new_one_and_who_has_no_share_has_none() {
-    let (mine, other) = (TenantSlot::new(0), TenantSlot::new(1));
-    let mut pool = Pool::new(Pool::size_for(16));
+    let mine = TenantSlot::new(0);
+    let mut pool = Pool::new(&settings(16, 0, "lru"));
     assert!(!pool.put_ahead(mine, 1, 0), "nothing is divided yet");
-    pool.divide(&[(mine, 3), (other, 1)]);
+    pool.divide(&parts([(0, 3), (1, 1)]));
     for key in 0..5 {
         assert!(pool.put_ahead(mine, key, 0));
     }
     assert!(!pool.put_ahead(mine, 4, 0), "it is here");
     assert_eq!(pool.keys(Kind::Ahead).collect::<Vec<_>>(), [2, 3, 4]);
-    pool.divide(&[(other, 1)]);
+    pool.divide(&parts([(1, 1)]));
     assert_eq!(pool.len(Kind::Ahead), 0);
     assert_eq!(pool.ahead_counts(mine).wasted, 5);
     assert!(!pool.put_ahead(mine, 9, 0));
@@ -231,17 +283,72 @@ fn the_oldest_guess_leaves_for_a_new_one_and_who_has_no_share_has_none() {
 #[test]
 fn what_is_staged_stays_when_the_pool_is_made_smaller() {
     let tenant = TenantSlot::new(5);
-    let mut pool = Pool::new(Pool::size_for(32));
-    pool.divide(&[(tenant, 1)]);
+    let mut pool = Pool::new(&settings(32, 0, "lru"));
+    pool.divide(&parts([(5, 1)]));
     for key in 0..4 {
         assert!(pool.put_ahead(tenant, 50 + key, 0));
         assert_eq!(pool.stage(tenant, key, 1), Ok(()));
     }
-    pool.resize(Pool::size_for(6));
+    pool.resize(&settings(6, 0, "lru"));
     assert_eq!(pool.keys(Kind::Ahead).collect::<Vec<_>>(), [52, 53]);
-    pool.resize(Bytes::ZERO);
+    pool.resize(&settings(0, 0, "lru"));
     assert_eq!(pool.keys(Kind::Staged).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(pool.size(), Pool::size_for(4));
     assert!(pool.memory() <= pool.size());
     assert_eq!(pool.ahead_counts(tenant).wasted, 4);
+}
+
+#[test]
+fn hot_blocks_are_divided_by_shares_and_leave_for_staged_ones_last() {
+    let (mine, other) = (TenantSlot::new(0), TenantSlot::new(1));
+    let mut pool = Pool::new(&settings(4, 40, "lru"));
+    assert!(!pool.read(mine, 1, || 0), "nothing is divided yet");
+    pool.divide(&parts([(0, 3), (1, 1)]));
+    for key in 0..100 {
+        assert!(pool.read(mine, key, || 0));
+        assert!(pool.read(other, 1000 + key, || 0));
+    }
+    // A policy's own memory is two frames of each share.
+    assert_eq!(pool.len_of(mine, Kind::Hot), 28);
+    assert_eq!(pool.len_of(other, Kind::Hot), 8);
+    assert_eq!(pool.hit(99), Some(&0));
+    assert_eq!(pool.hit(71), None);
+    for key in 200..204 {
+        assert_eq!(pool.stage(mine, key, 0), Ok(()));
+    }
+    assert_eq!(
+        pool.len(Kind::Hot),
+        36,
+        "what may be staged has frames of its own"
+    );
+    pool.divide(&parts([(0, 1), (1, 1)]));
+    assert_eq!(pool.len_of(mine, Kind::Hot), 18);
+    assert_eq!(pool.hit(82), Some(&0), "the least recently used have left");
+    assert_eq!(pool.hit(81), None);
+    pool.forget_tenant(mine);
+    assert_eq!(pool.len_of(mine, Kind::Hot), 0);
+    assert!(!pool.read(mine, 1, || 0));
+}
+
+#[test]
+fn a_prefetched_block_takes_the_frame_of_the_least_recently_used() {
+    let mine = TenantSlot::new(0);
+    let mut pool = Pool::new(&settings(0, 40, "lru"));
+    pool.divide(&parts([(0, 1)]));
+    for key in 0..38 {
+        assert!(pool.read(mine, key, || 0));
+    }
+    assert_eq!(pool.hit(0), Some(&0));
+    for key in 100..110 {
+        assert!(pool.put_ahead(mine, key, 0));
+    }
+    assert_eq!(pool.len(Kind::Ahead), 10);
+    assert_eq!(pool.len(Kind::Hot), 30);
+    assert_eq!(pool.hit(0), Some(&0), "it was used since");
+    assert_eq!(pool.hit(1), None);
+    assert!(
+        pool.read(mine, 200, || 0),
+        "one hot block leaves for another"
+    );
+    assert_eq!((pool.len(Kind::Ahead), pool.len(Kind::Hot)), (10, 30));
 }
