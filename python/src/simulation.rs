@@ -172,6 +172,7 @@ impl Asked {
                 .iter()
                 .map(|size| parse(size))
                 .collect::<PyResult<_>>()?,
+            tiers: Vec::new(),
             block: block(&self.block)?,
             write_policy: one_of("write_policy", &self.write_policy)?,
             write_miss: self

@@ -263,11 +263,19 @@ pub const COLUMNS: &[Column] = &[
     ),
     count(
         "ram_hits",
-        "hits whose blocks were staged in RAM, not on flash",
+        "hits whose blocks were in RAM: staged and not on flash, or in the memory in front",
         |r| Value::Count(r.counters.ram_hits()),
     ),
     count("ram_read_hits", "the reads among them", |r| {
         Value::Count(r.counters.ram_read_hits)
+    }),
+    text(
+        "ram_policy",
+        "which blocks are worth a frame of the memory in front; none without any",
+        |r| Value::Text(r.ram_policy.clone()),
+    ),
+    count("ram_blocks", "frames of the memory in front", |r| {
+        Value::Count(r.ram_blocks.into())
     }),
     number(
         "flash_writes_per_access",

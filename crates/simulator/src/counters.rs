@@ -19,7 +19,7 @@ pub struct Counters {
     pub reads: u64,
     /// Blocks that were read and in the cache.
     pub read_hits: u64,
-    /// Those of them that were staged in RAM, not on flash.
+    /// Those of them that were in RAM: staged and not on flash, or in the memory in front.
     pub ram_read_hits: u64,
     /// Blocks that were written.
     pub writes: u64,
@@ -74,7 +74,7 @@ impl Counters {
         self.read_hits + self.write_hits
     }
 
-    /// Hits whose blocks were staged in RAM, not on flash.
+    /// Hits whose blocks were in RAM: staged and not on flash, or in the memory in front.
     pub const fn ram_hits(&self) -> u64 {
         self.ram_read_hits + self.ram_write_hits
     }

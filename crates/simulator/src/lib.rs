@@ -14,6 +14,7 @@
 //! | `account` | one run: counts, samples, latency |
 //! | [`mod@prefetch`] | memory in front of all of that, and what miners fetch into it |
 //! | [`device`], [`latency`] | how long the I/O of a run would have taken |
+//! | [`gather`] | writes gathered in memory, flushes honoured and not |
 //! | [`result`], [`columns`] | what a run answers, and the columns of every table of it |
 //! | [`csv`], [`mod@parquet`], [`manifest`], [`report`] | files that are written of it |
 //!
@@ -31,6 +32,7 @@ pub mod device;
 mod engine;
 mod error;
 mod future;
+pub mod gather;
 mod heat;
 pub mod latency;
 pub mod manifest;
@@ -44,6 +46,7 @@ pub mod result;
 mod series;
 mod size;
 pub mod study;
+mod tier;
 mod warmup;
 mod write_policy;
 
@@ -59,5 +62,6 @@ pub use series::{Axis, Interval, Sample, Series, VmSample};
 pub use size::{CacheSize, SizeError};
 pub use study::{Study, StudyResult};
 pub use tenancy::{Measure, Settings as HostSettings, Spare, Window};
+pub use tier::Tier;
 pub use warmup::Warmup;
 pub use write_policy::{WriteMiss, WritePolicy};

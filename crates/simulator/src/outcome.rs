@@ -14,7 +14,7 @@ pub(crate) const HIT: u8 = 1;
 /// The block was written to flash for this access: a fill after a read, an update or a fill for a write.
 pub(crate) const STORED: u8 = 2;
 
-/// The block was in RAM, staged, and not on flash; with [`HIT`].
+/// The block was in RAM: staged and not on flash, or in the memory in front; with [`HIT`].
 pub(crate) const RAM: u8 = 4;
 
 /// The block was written to a dirty log: the origin lacks it; with [`STORED`].

@@ -25,6 +25,10 @@ pub struct RunResult {
     pub admission: String,
     /// What divided the cache among VMs; `none` if nothing did, or the policy by itself.
     pub allocation: String,
+    /// Which blocks were worth a frame of the memory in front; `none` without any.
+    pub ram_policy: String,
+    /// Frames of the memory in front.
+    pub ram_blocks: u32,
     /// The size, as it was given.
     pub size: String,
     /// The size in blocks.
@@ -190,8 +194,16 @@ impl RunResult {
     }
 
     /// The policy, with the admission in front of it unless that lets everything in, and what divides it.
-    /// `daemon` names all three.
+    /// `daemon` names all three. With memory in front that comes first.
     pub fn method(&self) -> String {
+        if self.ram_policy == "none" {
+            return self.cache_method();
+        }
+        let (policy, blocks) = (&self.ram_policy, self.ram_blocks);
+        format!("{policy} ({blocks}blk RAM) + {}", self.cache_method())
+    }
+
+    fn cache_method(&self) -> String {
         if self.policy == Policy::Daemon.to_string() {
             return self.policy.clone();
         }
@@ -293,6 +305,8 @@ pub(crate) mod tests {
             policy: policy.to_owned(),
             admission: "always".to_owned(),
             allocation: "none".to_owned(),
+            ram_policy: "none".to_owned(),
+            ram_blocks: 0,
             size: format!("{size_blocks}blk"),
             size_blocks,
             block_bytes: 4096,

@@ -8,7 +8,8 @@
 //! ```
 
 use crate::account::{Finished, Run, Start};
-use crate::cache::Maker;
+use crate::cache::tiered::Tiered;
+use crate::cache::{CacheModel, Maker};
 use crate::counters::Counters;
 use crate::engine::{Source, drive};
 use crate::error::SimError;
@@ -20,6 +21,7 @@ use crate::policy::Policy;
 use crate::result::{LatencyResult, RunResult, UsedBlocks, VmResult, VolumeResult};
 use crate::series::{Interval, Series, VmSample};
 use crate::size::CacheSize;
+use crate::tier::Tier;
 use crate::warmup::Warmup;
 use crate::write_policy::{WriteMiss, WritePolicy};
 use std::num::NonZeroUsize;
@@ -33,6 +35,8 @@ pub struct Study {
     pub policies: Vec<Policy>,
     /// The sizes; each policy runs at each.
     pub sizes: Vec<CacheSize>,
+    /// Memory in front: each policy at each size behind each of these; none is no memory.
+    pub tiers: Vec<Tier>,
     /// Size of a block.
     pub block: Bytes,
     /// What writes do.
@@ -75,6 +79,14 @@ struct Survey {
     future: Option<Future>,
 }
 
+/// What one run is of.
+#[derive(Clone, Copy)]
+struct Case<'a> {
+    policy: &'a Policy,
+    size: CacheSize,
+    tier: Option<&'a Tier>,
+}
+
 /// What every pass sees.
 struct Sight<'a> {
     accesses: u64,
@@ -105,7 +117,11 @@ impl Sight<'_> {
 impl Study {
     /// Whether traces are read twice, which what comes through a pipe cannot be.
     pub fn reads_twice(&self) -> bool {
-        self.sizes.iter().any(|size| size.needs_footprint())
+        let tiers = self.tiers.iter().map(|tier| &tier.size);
+        self.sizes
+            .iter()
+            .chain(tiers)
+            .any(|size| size.needs_footprint())
             || matches!(self.warmup, Warmup::Percent(_))
             || self.policies.iter().any(Policy::knows_the_future)
     }
@@ -159,9 +175,7 @@ impl Study {
         let results = self.cases().zip(runs);
         Ok(StudyResult {
             runs: results
-                .map(|((policy, size), run)| {
-                    self.result(trace, policy, size, run.finish(), footprint, &volumes)
-                })
+                .map(|(case, run)| self.result(trace, case, run.finish(), footprint, &volumes))
                 .collect::<Result<_, _>>()?,
             heat: sight.heat,
             volumes: volumes.iter().map(|(_, v)| v.clone()).collect(),
@@ -219,16 +233,29 @@ impl Study {
         })
     }
 
-    /// Every policy at every size, in order.
-    fn cases(&self) -> impl Iterator<Item = (&Policy, CacheSize)> {
-        self.policies
-            .iter()
-            .flat_map(|policy| self.sizes.iter().map(move |size| (policy, *size)))
+    /// Every policy at every size behind every memory, in order.
+    fn cases(&self) -> impl Iterator<Item = Case<'_>> {
+        let tiers: Vec<Option<&Tier>> = match &self.tiers[..] {
+            [] => vec![None],
+            tiers => tiers.iter().map(Some).collect(),
+        };
+        let sizes = move |policy| {
+            let tiers = tiers.clone();
+            self.sizes.iter().flat_map(move |size| {
+                let tiers = tiers.clone().into_iter();
+                tiers.map(move |tier| Case {
+                    policy,
+                    size: *size,
+                    tier,
+                })
+            })
+        };
+        self.policies.iter().flat_map(sizes)
     }
 
     fn runs(&self, survey: &Survey, has_time: bool) -> Result<Vec<Run>, SimError> {
         let start = Start::of(self.warmup, survey.accesses);
-        let run = |(policy, size): (&Policy, CacheSize)| {
+        let run = |Case { policy, size, tier }: Case<'_>| {
             let maker = Maker {
                 blocks: size.blocks(self.block, survey.footprint)?,
                 block: self.block,
@@ -242,11 +269,14 @@ impl Study {
             let series = self
                 .interval
                 .map(|interval| Series::new(interval, has_time));
-            Ok(
-                Run::new(policy.build(&maker)?, self.write_policy, self.block, start)
-                    .with_latency(latency)
-                    .with_series(series),
-            )
+            let mut cache = policy.build(&maker)?;
+            if let Some(tier) = tier {
+                let blocks = tier.size.blocks(self.block, survey.footprint)?;
+                cache = Box::new(Tiered::new(cache, blocks, &tier.policy)) as Box<dyn CacheModel>;
+            }
+            Ok(Run::new(cache, self.write_policy, self.block, start)
+                .with_latency(latency)
+                .with_series(series))
         };
         self.cases().map(run).collect()
     }
@@ -259,8 +289,7 @@ impl Study {
     fn result(
         &self,
         trace: &str,
-        policy: &Policy,
-        size: CacheSize,
+        Case { policy, size, tier }: Case<'_>,
         finished: Finished,
         footprint: u32,
         volumes: &Volumes,
@@ -280,6 +309,11 @@ impl Study {
             policy: policy.to_string(),
             admission: policy.admission().unwrap_or_else(|| "always".to_owned()),
             allocation: policy.allocation().unwrap_or_else(|| "none".to_owned()),
+            ram_policy: tier.map_or_else(|| "none".to_owned(), |tier| tier.policy.to_string()),
+            ram_blocks: match tier {
+                Some(tier) => tier.size.blocks(self.block, footprint)?,
+                None => 0,
+            },
             size: size.to_string(),
             size_blocks: size.blocks(self.block, footprint)?,
             block_bytes: self.block.get(),

@@ -126,6 +126,7 @@ fn simulated(recorded: &Recorded, blocks: u64, write_policy: WritePolicy) -> Ans
     let study = Study {
         policies: vec![Policy::Daemon],
         sizes: vec![format!("{blocks}blk").parse().unwrap()],
+        tiers: Vec::new(),
         block: Bytes::new(BLOCK_BYTES),
         write_policy,
         write_miss: None,

@@ -4,8 +4,8 @@
 
 use proptest::prelude::*;
 use simulator::{
-    Arrival, CacheSize, Interval, LatencySettings, Policy, SimError, Study, StudyResult, Warmup,
-    WriteMiss, WritePolicy,
+    Arrival, CacheSize, Interval, LatencySettings, Policy, SimError, Study, StudyResult, Tier,
+    Warmup, WriteMiss, WritePolicy,
 };
 use std::num::NonZeroUsize;
 use trace::{Op, OpenError, ReadError, Reader, Record, Volume, VolumeIndex, Volumes};
@@ -71,6 +71,7 @@ fn study(policies: &str, sizes: &str) -> Study {
             .split(',')
             .map(|size| size.parse::<CacheSize>().unwrap())
             .collect(),
+        tiers: Vec::new(),
         block: Bytes::new(BLOCK),
         write_policy: WritePolicy::Through,
         write_miss: Some(WriteMiss::Allocate),
@@ -280,5 +281,62 @@ proptest! {
         };
         let counters = run(&study, &records).unwrap().runs[0].counters;
         prop_assert_eq!(counters.read_hits, u64::from(best_read_hits(&records, size as usize)));
+    }
+}
+
+/// Reads of some blocks often and of others seldom, and of each hundred accesses so many writes.
+fn skewed(accesses: u64, writes: u64) -> Vec<Record> {
+    let mut dice = units::Prng::new(3);
+    let one = |n: u64| {
+        let range = 1 + dice.below(400);
+        let block = dice.below(range);
+        let op = if dice.below(100) < writes {
+            Op::Write
+        } else {
+            Op::Read
+        };
+        record(1 + n * 1000, op, block)
+    };
+    (0..accesses).map(one).collect()
+}
+
+/// The cache behind it decides as if it were not there, and what it serves is what the same policy has in place. (A write
+/// takes the frame only, so of writes S3-FIFO remembers more than in place.)
+#[test]
+fn memory_in_front_hides_no_use_and_hits_as_its_policy_does_in_place() {
+    for policy in ["s3-fifo", "w-tinylfu", "lru"] {
+        for writes in [0, 10] {
+            let records = skewed(30_000, writes);
+            let around = Study {
+                write_policy: WritePolicy::Around,
+                ..study("segment-twin-clock,lru", "128blk")
+            };
+            let tiered = Study {
+                tiers: vec![Tier {
+                    size: CacheSize::Blocks(40),
+                    policy: policy.parse().unwrap(),
+                }],
+                ..around.clone()
+            };
+            let in_place = Study {
+                sizes: vec![CacheSize::Blocks(40)],
+                policies: Policy::parse_list(policy).unwrap(),
+                ..around.clone()
+            };
+            let bare = run(&around, &records).unwrap().runs;
+            let in_place = run(&in_place, &records).unwrap().runs[0].counters;
+            for (bare, tiered) in bare.iter().zip(run(&tiered, &records).unwrap().runs) {
+                let (bare, behind) = (bare.counters, tiered.counters);
+                assert!(behind.ram_read_hits >= in_place.read_hits, "{policy}");
+                if writes == 0 {
+                    assert_eq!(behind.ram_read_hits, in_place.read_hits, "{policy}");
+                }
+                assert_eq!(behind.flash_writes_blocks(), bare.flash_writes_blocks());
+                assert_eq!(behind.write_hits, bare.write_hits);
+                assert!(behind.read_hits >= bare.read_hits);
+                assert_eq!(tiered.ram_policy, policy);
+                assert_eq!(tiered.ram_blocks, 40);
+            }
+        }
     }
 }

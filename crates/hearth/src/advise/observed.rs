@@ -80,6 +80,7 @@ pub(super) fn by_simulation(arguments: &Advise, path: &Path) -> Result<Observed,
     let study = Study {
         policies: vec![arguments.policy.clone()],
         sizes: simulated.into_iter().map(CacheSize::Blocks).collect(),
+        tiers: Vec::new(),
         block: arguments.sampling.reading.block,
         write_policy: arguments.write_policy,
         write_miss: None,

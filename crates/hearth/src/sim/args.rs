@@ -1,5 +1,6 @@
 //! Arguments of `hearth sim`.
 
+use super::gather::Gather;
 use super::host::HostArgs;
 use super::migrate::args::Migrate;
 use super::prefetch::args::Prefetch;
@@ -8,7 +9,7 @@ use crate::traces::args::Reading;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use simulator::policy::PolicyError;
 use simulator::{
-    Admission, Arrival, CacheSize, Interval, LatencySettings, Policy, Staging, Study, Warmup,
+    Admission, Arrival, CacheSize, Interval, LatencySettings, Policy, Staging, Study, Tier, Warmup,
     WriteMiss, WritePolicy,
 };
 use std::num::NonZeroUsize;
@@ -50,6 +51,24 @@ pub struct Sim {
         requires = "admission"
     )]
     pub staging: Staging,
+    /// Memory in front of the cache, separated by commas, as sizes are written: it keeps copies of what is read
+    #[arg(
+        help_heading = "Memory in front",
+        long,
+        value_name = "SIZE,...",
+        value_delimiter = ','
+    )]
+    pub ram: Vec<CacheSize>,
+    /// Which blocks that are read are worth that memory, separated by commas: s3-fifo, w-tinylfu, lru, or
+    /// frequency; each with each size
+    #[arg(
+        help_heading = "Memory in front",
+        long,
+        value_name = "POLICY,...",
+        value_parser = ram_policies,
+        requires = "ram"
+    )]
+    pub ram_policy: Option<RamPolicies>,
     /// How it is divided among VMs.
     #[command(flatten)]
     pub host: HostArgs,
@@ -146,6 +165,12 @@ pub enum Of {
     /// hits of reads (of which every block was there) and of blocks, the part of the prefetched blocks that were
     /// read, wasted blocks for each that was read, requests to the origin, and memory.
     Prefetch(Box<Prefetch>),
+    /// Count what gathering writes in memory saves, flushes honoured and not
+    ///
+    /// Writes are gathered in an open chunk, which goes on when it is full, when its first write has waited for the
+    /// interval, or at a flush. A block that is written again in the open chunk is absorbed. Each chunk size with
+    /// each interval, flushes honoured and ignored; hearth serve honours them.
+    Gather(Box<Gather>),
 }
 
 /// Whose time it is that traces are merged by.
@@ -190,6 +215,16 @@ fn admissions(text: &str) -> Result<Admissions, PolicyError> {
     Admission::parse_list(text).map(Admissions)
 }
 
+/// The policies of memory in front, of a command line.
+#[derive(Clone, Debug)]
+pub struct RamPolicies(pub Vec<policy::memory::Spec>);
+
+fn ram_policies(text: &str) -> Result<RamPolicies, policy::replacement::SpecError> {
+    let parts = policy::replacement::split_list(text);
+    let specs = parts.iter().map(|text| text.parse());
+    specs.collect::<Result<_, _>>().map(RamPolicies)
+}
+
 fn speed(text: &str) -> Result<f64, String> {
     let factor = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
     factor
@@ -209,6 +244,7 @@ impl Sim {
         Ok(Study {
             policies: self.policies().map_err(|error| usage(&error))?,
             sizes: self.size.clone(),
+            tiers: self.tiers(),
             block: self.reading.block,
             write_policy: self.write_policy,
             write_miss: self.write_miss,
@@ -219,6 +255,23 @@ impl Sim {
             seed: self.seed,
             threads: self.threads(),
         })
+    }
+
+    /// Each memory in front: each size under each policy.
+    fn tiers(&self) -> Vec<Tier> {
+        let default = [policy::memory::Spec::default()];
+        let policies = self
+            .ram_policy
+            .as_ref()
+            .map_or(&default[..], |list| &list.0);
+        let tier = |size: &CacheSize, policy: &policy::memory::Spec| Tier {
+            size: *size,
+            policy: policy.clone(),
+        };
+        let sizes = self.ram.iter();
+        sizes
+            .flat_map(|size| policies.iter().map(move |policy| tier(size, policy)))
+            .collect()
     }
 
     /// Each policy behind each admission policy, divided by each allocator.

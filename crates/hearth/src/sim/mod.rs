@@ -6,6 +6,7 @@
 //! ```
 
 pub mod args;
+pub mod gather;
 mod host;
 pub mod migrate;
 mod outputs;
@@ -41,6 +42,7 @@ pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
     match &sim.of {
         Some(Of::Migrate(migrate)) => return migrate::run(migrate, json),
         Some(Of::Prefetch(prefetch)) => return prefetch::run(prefetch, json),
+        Some(Of::Gather(gather)) => return gather::run(gather, json),
         None => {}
     }
     if sim.list_policies {

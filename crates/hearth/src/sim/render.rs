@@ -93,7 +93,9 @@ fn runs(runs: &[RunResult]) -> Table {
         ("flash blocks", Side::Right),
         ("amplified", Side::Right),
     ];
-    let has_admission = runs.iter().any(|run| run.admission != "always");
+    let has_admission = runs
+        .iter()
+        .any(|run| run.admission != "always" || run.ram_blocks > 0);
     if has_admission {
         columns.push(("in RAM", Side::Right));
         columns.push(("flash/access", Side::Right));

@@ -11,6 +11,7 @@
 //! | [`segments`] | the daemon's log of segments |
 //! | [`shared`] | VMs that share blocks: S-CAVE, T-CLOCK and what is between them |
 //! | [`simulated_store`] | the daemon's block store on a flash that keeps nothing |
+//! | [`tiered`] | one of these with memory in front |
 //! | [`write_back`] | its disks under write-back: their dirty logs, and the way to the origins |
 
 pub(crate) mod admitted;
@@ -22,6 +23,7 @@ pub(crate) mod partitioned;
 pub(crate) mod segments;
 pub(crate) mod shared;
 pub mod simulated_store;
+pub(crate) mod tiered;
 pub mod write_back;
 
 use crate::future::Future;

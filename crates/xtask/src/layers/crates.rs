@@ -254,6 +254,7 @@ pub(super) const TABLE: &[Crate] = &[
             "prefetch",
             "mrc",
             "flash-format",
+            "frames",
             "segment-log",
             "tenancy",
             "trace",
