@@ -1,7 +1,7 @@
 //! Who decides what enters, and what waits for the decision.
 
 use crate::saved::Saved;
-use frames::{AheadCounts, Frames, Kind, Part};
+use frames::{Frames, Kind, Part};
 use policy::admission::{Fate, Reason, Staged, Verdict, region_of};
 use policy::replacement::Key;
 use std::collections::VecDeque;
@@ -67,19 +67,9 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         let Some(settings) = settings else {
             return Ok(Self::default());
         };
-        let frames = Frames::new(&Self::pool_for(&settings));
+        let frames = Frames::new(&pool_for::<K, W>(&settings));
         let tenancy = Tenancy::new(settings, capacity, now)?;
         Ok(Self::over(Mode::Tenants(Box::new(tenancy)), frames))
-    }
-
-    /// A frame for all that may be staged, and the tables that find them.
-    fn pool_for(settings: &Settings) -> frames::Settings {
-        let staged = settings.staging.get() / BLOCK_BYTES;
-        frames::Settings {
-            size: Frames::<K, W>::size_for(staged),
-            staged,
-            hot: policy::memory::Spec::default(),
-        }
     }
 
     /// Nothing is saved of any write budget; see [`Tenancy::begin_empty`].
@@ -171,7 +161,7 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
     /// # Errors
     /// If the settings contradict each other or those of a tenant; nothing is changed.
     pub fn set(&mut self, settings: Settings) -> Result<(), SettingsError> {
-        let pool = Self::pool_for(&settings);
+        let pool = pool_for::<K, W>(&settings);
         if let Some((tenancy, left)) = self.deciding() {
             tenancy.set(settings, left)?;
             self.settle();
@@ -321,12 +311,6 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         self.frames.get_of(Kind::Staged, key)
     }
 
-    /// Whether no block has a frame in memory.
-    #[inline]
-    pub fn has_no_frames(&self) -> bool {
-        self.frames.is_empty()
-    }
-
     /// A staged block is read, or a write has replaced all of it. If that lets it in it is the last of
     /// [`AdmissionControl::next_let_in`].
     pub fn staged_hit(&mut self, arrival: &Arrival, key: K) {
@@ -421,22 +405,15 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         }
     }
 
-    /// A block was prefetched that is neither on flash nor in memory, and its bytes equal the origin's. False if there
-    /// is no frame for it.
-    pub fn prefetched(&mut self, tenant: TenantSlot, key: K, waits: W) -> bool {
-        self.frames.put_ahead(tenant, key, waits)
-    }
-
-    /// What waits of a prefetched block that is read now: it leaves memory, and its reader misses with the bytes at
-    /// hand. None if it was not prefetched.
+    /// What waits in memory: staged blocks, and prefetched ones.
     #[inline]
-    pub fn use_prefetched(&mut self, key: K) -> Option<W> {
-        self.frames.use_ahead(key)
+    pub fn frames(&self) -> &Frames<K, W> {
+        &self.frames
     }
 
-    /// What became of the prefetched blocks of a tenant.
-    pub fn ahead_counts(&self, tenant: TenantSlot) -> AheadCounts {
-        self.frames.ahead_counts(tenant)
+    /// The same, for who prefetches, and reads what was prefetched. What is staged comes and goes with the calls above.
+    pub fn frames_mut(&mut self) -> &mut Frames<K, W> {
+        &mut self.frames
     }
 
     /// A run of blocks was erased: they count as demand no longer.
@@ -456,19 +433,19 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
 
     // Memory.
 
-    /// Blocks that have a frame of this kind.
-    pub fn frames(&self, kind: Kind) -> u64 {
-        self.frames.len(kind).into()
-    }
-
-    /// Memory of the frames, with all that finds them.
-    pub fn frames_memory(&self) -> Bytes {
-        self.frames.memory()
-    }
-
     /// Bytes of memory as the tenancy counts them, staged blocks included.
     pub fn memory(&self) -> Bytes {
         self.tenancy().map_or(Bytes::ZERO, Tenancy::memory)
+    }
+}
+
+/// A frame for all that may be staged, and the tables that find them.
+fn pool_for<K: Key, W>(settings: &Settings) -> frames::Settings {
+    let staged = settings.staging.get() / BLOCK_BYTES;
+    frames::Settings {
+        size: Frames::<K, W>::size_for(staged),
+        staged,
+        hot: policy::memory::Spec::default(),
     }
 }
 
@@ -537,7 +514,10 @@ mod tests {
         }
         assert!(staged_hits > 100 && let_in > 100, "{staged_hits} {let_in}");
         control.detach(VM);
-        assert!(control.has_no_frames(), "what is staged leaves with its VM");
+        assert!(
+            control.frames().is_empty(),
+            "what is staged leaves with its VM"
+        );
         assert_eq!(control.next_let_in(), None);
     }
 
@@ -569,7 +549,7 @@ mod tests {
             let verdict = control.missed(&arrival, block, || block);
             assert_eq!(verdict, Some(expected));
         }
-        assert_eq!(control.frames(Kind::Staged), 1);
+        assert_eq!(control.frames().len(Kind::Staged), 1);
         assert_eq!(control.tenancy().unwrap().counts(VM).unwrap().unstaged, 1);
         let arrival = arrive(&mut control, 6, false);
         let verdict = control.missed(&arrival, 6, || 6);
@@ -580,16 +560,16 @@ mod tests {
     fn a_prefetched_block_is_read_once_from_memory_and_a_change_ends_it() {
         let mut control = with("staging");
         for block in 0..3 {
-            assert!(control.prefetched(VM, block, block));
+            assert!(control.frames_mut().put_ahead(VM, block, block));
         }
-        assert_eq!(control.frames(Kind::Ahead), 3);
-        assert_eq!(control.use_prefetched(1), Some(1));
-        assert_eq!(control.use_prefetched(1), None);
+        assert_eq!(control.frames().len(Kind::Ahead), 3);
+        assert_eq!(control.frames_mut().use_ahead(1), Some(1));
+        assert_eq!(control.frames_mut().use_ahead(1), None);
         assert!(control.change(VM, 2));
-        assert_eq!(control.use_prefetched(2), None);
+        assert_eq!(control.frames_mut().use_ahead(2), None);
         control.change_all(VM, |block| block == 0);
-        assert!(control.has_no_frames());
-        let counts = control.ahead_counts(VM);
+        assert!(control.frames().is_empty());
+        let counts = control.frames().ahead_counts(VM);
         assert_eq!((counts.used, counts.wasted), (1, 2));
         assert_eq!(control.tenancy().unwrap().counts(VM).unwrap().unstaged, 0);
     }

@@ -40,5 +40,5 @@ mod key;
 mod saved;
 
 pub use control::AdmissionControl;
-pub use frames::{AheadCounts, Kind};
+pub use frames::Kind;
 pub use key::Key;

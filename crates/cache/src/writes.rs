@@ -377,7 +377,7 @@ impl<'a> Through<'a> {
         } else {
             !holds(Guard::WriteUnstages)
         };
-        if self.admission.has_no_frames() || kept {
+        if self.admission.frames().is_empty() || kept {
             return;
         }
         for i in 0..blocks {

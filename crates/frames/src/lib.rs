@@ -25,14 +25,13 @@
 
 #![forbid(unsafe_code)]
 
-mod ahead;
-mod division;
-mod hot;
+mod counts;
 mod kind;
 mod pool;
+mod settings;
 mod tenants;
 
-pub use ahead::AheadCounts;
-pub use division::{Part, Settings};
+pub use counts::AheadCounts;
 pub use kind::Kind;
 pub use pool::Frames;
+pub use settings::{Part, Settings};

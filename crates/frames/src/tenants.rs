@@ -4,13 +4,13 @@ use policy::memory::Hot;
 use policy::rows::List;
 use units::{Bytes, TenantSlot};
 
-use crate::ahead::AheadCounts;
+use crate::counts::AheadCounts;
 use crate::kind::Kind;
 
 /// One tenant's frames.
 pub(crate) struct Tenant<K> {
     /// By kind, the oldest at the back; of hot ones the least recently used.
-    lists: [List; Kind::COUNT],
+    pub(crate) lists: [List; Kind::COUNT],
     /// Prefetched blocks that it may have.
     pub(crate) ahead_max: u32,
     /// What became of them.
@@ -30,16 +30,6 @@ impl<K> Default for Tenant<K> {
             hot: None,
             hot_for: (0, false),
         }
-    }
-}
-
-impl<K> Tenant<K> {
-    pub(crate) fn list(&self, kind: Kind) -> &List {
-        &self.lists[kind as usize]
-    }
-
-    pub(crate) fn list_mut(&mut self, kind: Kind) -> &mut List {
-        &mut self.lists[kind as usize]
     }
 }
 
@@ -77,7 +67,7 @@ impl<K> Tenants<K> {
 
     /// The one with the most frames of a kind, if any has one; the first of those with as many.
     pub(crate) fn most(&self, kind: Kind) -> Option<TenantSlot> {
-        let count = |slot: &TenantSlot| self.0[slot.index()].list(kind).len();
+        let count = |slot: &TenantSlot| self.0[slot.index()].lists[kind as usize].len();
         let with_any = self.slots().filter(|slot| count(slot) > 0);
         with_any.max_by_key(|slot| (count(slot), std::cmp::Reverse(*slot)))
     }

@@ -368,7 +368,7 @@ impl BackRequests<'_> {
         {
             self.admission.hits(&arrival, [key]);
         }
-        if !self.admission.has_no_frames()
+        if !self.admission.frames().is_empty()
             && holds(Guard::AcceptUnstages)
             && let Some(tenant) = self.disks.tenant_of(disk)
         {
@@ -410,7 +410,7 @@ impl BackRequests<'_> {
         if let Some(tenant) = self.disks.tenant_of(disk) {
             self.admission.discarded(tenant, disk, first.get(), blocks);
         }
-        if cached || !self.admission.has_no_frames() {
+        if cached || !self.admission.frames().is_empty() {
             for block in (0..blocks).map(|i| first.advance(i)) {
                 self.take_older_copy(disk, block, None);
             }

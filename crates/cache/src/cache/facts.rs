@@ -252,8 +252,8 @@ impl<'a> Facts<'a> {
             segments: flash.facts().segment_counts(),
             memory: flash.facts().memory_bytes() + views,
             buffered: flash.facts().buffered(),
-            staged_blocks: self.admission.frames(Kind::Staged),
-            staged: self.admission.frames_memory(),
+            staged_blocks: self.admission.frames().len(Kind::Staged).into(),
+            staged: self.admission.frames().memory(),
             admission: self.admission.memory(),
             error: self.admission.error().map(ToString::to_string),
         }

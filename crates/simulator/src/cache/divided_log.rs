@@ -117,7 +117,7 @@ impl DividedLog {
 
     /// Blocks whose bytes the daemon would keep in memory.
     pub fn staged_blocks(&self) -> u64 {
-        self.admission.frames(Kind::Staged)
+        self.admission.frames().len(Kind::Staged).into()
     }
 
     /// Blocks that went to flash when they left memory, and not for an access of their own.

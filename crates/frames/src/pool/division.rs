@@ -6,8 +6,10 @@ use policy::replacement::{Capacity, Key};
 use policy::rows::Rows;
 use units::{BLOCK_BYTES, Bytes, TenantSlot};
 
+use super::Frames;
+use crate::counts::AheadCounts;
 use crate::kind::Kind;
-use crate::pool::Frames;
+use crate::settings::{Part, Settings};
 use crate::tenants::Tenant;
 
 /// Prefetched blocks may have one frame in so many: a guess that is always wrong costs at most that part of what else is
@@ -16,28 +18,6 @@ const AHEAD_PARTS: u32 = 4;
 
 /// A share that grows by no more than this part of itself leaves its policy as it is: a new one forgets what it has seen.
 const HOT_CHANGE_PARTS: u32 = 8;
-
-/// What a pool is made for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// What it may take, tables included.
-    pub size: Bytes,
-    /// Frames that admission may stage; others are for hot blocks, and prefetched ones have what is free.
-    pub staged: u64,
-    /// Which blocks that are read are worth a frame.
-    pub hot: memory::Spec,
-}
-
-/// A tenant's part of the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Whose.
-    pub tenant: TenantSlot,
-    /// What it counts beside the others': segments of its share of flash.
-    pub parts: u32,
-    /// Of high priority: `frequency` does not hold it to the threshold.
-    pub high_priority: bool,
-}
 
 /// So many frames' part that is `part` of `total`, rounded down.
 fn share_of(frames: u32, part: u32, total: u64) -> u32 {
@@ -81,7 +61,7 @@ impl<K: Key, B> Frames<K, B> {
     }
 
     /// Frames for hot blocks, and in all.
-    pub(crate) fn frames_within(settings: &Settings) -> (u32, u32) {
+    pub(super) fn frames_within(settings: &Settings) -> (u32, u32) {
         let size = settings.size.get().saturating_sub(Self::FIXED_BYTES);
         let staged = count((size / Self::FRAME_BYTES).min(settings.staged));
         let hot = (size - u64::from(staged) * Self::FRAME_BYTES) / Self::HOT_BYTES;
@@ -127,7 +107,7 @@ impl<K: Key, B> Frames<K, B> {
         self.set_hot(tenant, 0, false);
         while self.evict_oldest(tenant, Kind::Ahead).is_some() {}
         let known = self.tenants.get_mut(tenant);
-        (known.ahead, known.ahead_max) = (crate::AheadCounts::default(), 0);
+        (known.ahead, known.ahead_max) = (AheadCounts::default(), 0);
     }
 
     /// A tenant has so many frames for hot blocks. A new policy is told what has a frame, the oldest first, and it names

@@ -1,29 +1,33 @@
 //! The pool: rows, frames, and what moves them.
 
+mod ahead;
+mod division;
+mod hot;
+
 use policy::memory;
 use policy::replacement::{Key, Place};
 use policy::rows::{List, Rows};
 use units::{BLOCK_BYTES, Bytes, TenantSlot};
 
-use crate::division::Settings;
 use crate::kind::{Kind, kind_of, tag_of, tenant_of};
+use crate::settings::Settings;
 use crate::tenants::Tenants;
 
 /// The pool. `K` names a block of any disk; `B` holds its bytes: a buffer in the daemon, nothing in the simulator, which
 /// counts as a frame all the same. See the crate's header.
 pub struct Frames<K: Copy, B> {
-    pub(crate) rows: Rows<K>,
+    rows: Rows<K>,
     /// By place.
-    pub(crate) bytes: Vec<Option<B>>,
-    pub(crate) tenants: Tenants<K>,
+    bytes: Vec<Option<B>>,
+    tenants: Tenants<K>,
     /// By kind.
     count: [u32; Kind::COUNT],
     size: Bytes,
     /// Frames for hot blocks.
-    pub(crate) hot_max: u32,
-    pub(crate) hot_spec: memory::Spec,
+    hot_max: u32,
+    hot_spec: memory::Spec,
     /// Where policies name who leaves; empty between calls.
-    pub(crate) left: Vec<K>,
+    left: Vec<K>,
 }
 
 impl<K: Key, B> Default for Frames<K, B> {
@@ -88,7 +92,7 @@ impl<K: Key, B> Frames<K, B> {
     /// Frames of a kind that a tenant has.
     pub fn len_of(&self, tenant: TenantSlot, kind: Kind) -> u32 {
         let tenant = self.tenants.get(tenant);
-        tenant.map_or(0, |tenant| tenant.list(kind).len())
+        tenant.map_or(0, |tenant| tenant.lists[kind as usize].len())
     }
 
     /// A block's frame.
@@ -117,7 +121,10 @@ impl<K: Key, B> Frames<K, B> {
 
     /// The blocks of a kind that a tenant has, the oldest first.
     pub fn keys_of(&self, tenant: TenantSlot, kind: Kind) -> impl Iterator<Item = K> {
-        let list = self.tenants.get(tenant).map(|tenant| tenant.list(kind));
+        let list = self
+            .tenants
+            .get(tenant)
+            .map(|tenant| &tenant.lists[kind as usize]);
         let mut next = list.and_then(|list| list.back(&self.rows));
         (0..list.map_or(0, List::len)).map_while(move |_| {
             let place = next?;
@@ -205,7 +212,7 @@ impl<K: Key, B> Frames<K, B> {
     }
 
     #[inline]
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.rows.len() == self.capacity()
     }
 
@@ -229,27 +236,27 @@ impl<K: Key, B> Frames<K, B> {
     }
 
     /// The oldest block of a kind of a tenant leaves.
-    pub(crate) fn evict_oldest(&mut self, tenant: TenantSlot, kind: Kind) -> Option<K> {
-        let list = self.tenants.get(tenant)?.list(kind);
+    fn evict_oldest(&mut self, tenant: TenantSlot, kind: Kind) -> Option<K> {
+        let list = &self.tenants.get(tenant)?.lists[kind as usize];
         let key = self.rows.key(list.back(&self.rows)?);
         self.change(key);
         Some(key)
     }
 
-    pub(crate) fn put(&mut self, kind: Kind, tenant: TenantSlot, key: K, bytes: B) {
+    fn put(&mut self, kind: Kind, tenant: TenantSlot, key: K, bytes: B) {
         let place = self.rows.insert(key, tag_of(kind, tenant));
         if place.to_usize() == self.bytes.len() {
             self.bytes.push(None);
         }
         self.bytes[place.to_usize()] = Some(bytes);
-        let list = self.tenants.get_mut(tenant).list_mut(kind);
+        let list = &mut self.tenants.get_mut(tenant).lists[kind as usize];
         list.push_front(place, &mut self.rows);
         self.count[kind as usize] += 1;
     }
 
     /// A frame leaves the pool; nobody is told.
     #[inline]
-    pub(crate) fn take(&mut self, key: K) -> Option<(Kind, TenantSlot, B)> {
+    fn take(&mut self, key: K) -> Option<(Kind, TenantSlot, B)> {
         if self.is_empty() {
             return None;
         }
@@ -260,7 +267,7 @@ impl<K: Key, B> Frames<K, B> {
     }
 
     fn free(&mut self, kind: Kind, tenant: TenantSlot, place: Place) -> B {
-        let list = self.tenants.get_mut(tenant).list_mut(kind);
+        let list = &mut self.tenants.get_mut(tenant).lists[kind as usize];
         list.remove(place, &mut self.rows);
         self.rows.release(place);
         self.count[kind as usize] -= 1;
@@ -269,7 +276,7 @@ impl<K: Key, B> Frames<K, B> {
     }
 
     fn pop_oldest(&mut self, kind: Kind, tenant: TenantSlot) -> Option<(K, B)> {
-        let place = self.tenants.get(tenant)?.list(kind).back(&self.rows)?;
+        let place = self.tenants.get(tenant)?.lists[kind as usize].back(&self.rows)?;
         let key = self.rows.key(place);
         Some((key, self.free(kind, tenant, place)))
     }

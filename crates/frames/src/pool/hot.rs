@@ -3,8 +3,8 @@
 use policy::replacement::Key;
 use units::TenantSlot;
 
+use super::Frames;
 use crate::kind::{Kind, kind_of, tenant_of};
-use crate::pool::Frames;
 
 impl<K: Key, B> Frames<K, B> {
     /// Whether a tenant has frames for hot blocks.
@@ -56,9 +56,7 @@ impl<K: Key, B> Frames<K, B> {
             return None;
         }
         let tenant = self.tenants.get_mut(tenant_of(tag));
-        tenant
-            .list_mut(Kind::Hot)
-            .move_to_front(place, &mut self.rows);
+        tenant.lists[Kind::Hot as usize].move_to_front(place, &mut self.rows);
         if let Some(policy) = &mut tenant.hot {
             policy.hit(key);
         }

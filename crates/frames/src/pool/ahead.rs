@@ -3,17 +3,9 @@
 use policy::replacement::Key;
 use units::TenantSlot;
 
+use super::Frames;
+use crate::counts::AheadCounts;
 use crate::kind::Kind;
-use crate::pool::Frames;
-
-/// What became of prefetched blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AheadCounts {
-    /// Read before they left.
-    pub used: u64,
-    /// Left unread: for another block, or because they changed.
-    pub wasted: u64,
-}
 
 impl<K: Key, B> Frames<K, B> {
     /// A block was prefetched. Its tenant's oldest leaves for it where the tenant has as many as it may, or its least
