@@ -109,7 +109,9 @@ mod tests {
                     if policy.read(key, &mut left) {
                         framed.insert(key);
                     }
-                    left.iter().for_each(|key| assert!(framed.remove(key)));
+                    for key in left {
+                        assert!(framed.remove(&key));
+                    }
                     assert!(policy.memory() <= most, "{frames}: {}", policy.memory());
                 }
             }
