@@ -7,12 +7,14 @@
 #[path = "../../trace/tests/support/mod.rs"]
 mod samples;
 
+#[path = "seeds/frames.rs"]
+mod frames;
+
 use flash_format::{
     CheckpointPage, ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Erasure, ErasureKind,
     FooterPage, Geometry, JournalEntry, JournalPage, Position, SEGMENT_BYTES_MIN, SegmentEntry,
     SegmentIndex, SegmentKind, Superblock,
 };
-use link_protocol::{DiskLook, DiskRole, Frame, Message, Obstacle, Preface};
 use nbd_protocol::server::{Found, Handshake, Step, TlsPolicy};
 use nbd_protocol::{
     BlockSizes, CommandFlags, Cookie, Errno, Export, RequestHeader, TransmissionFlags, client,
@@ -30,7 +32,8 @@ fn main() {
     flash_page();
     flash_recovery();
     trace();
-    link_frames();
+    frames::link();
+    frames::guest();
     vhost_messages();
     vhost_rings();
     vhost_device();
@@ -450,51 +453,4 @@ fn vhost_device() {
     // A script has no choice in front: its first byte is a tag.
     write("vhost_device", "requests", requests[0], &requests[1..]);
     write("vhost_device", "session", session[0], &session[1..]);
-}
-
-fn link_frames() {
-    let (unit, disks) = (|| "web".to_owned(), vec![1, 1 << 100]);
-    let look = DiskLook {
-        size: Some(1 << 30),
-        is_encrypted: false,
-        role: DiskRole::Standby,
-        holder: None,
-        obstacles: vec![Obstacle::new("busy", "a hand-over", "wait")],
-        image: None,
-        dirty: None,
-    };
-    let (offset, length, disk) = (4096, 512, 1);
-    let frames = [
-        Frame::notice(Message::List {
-            unit: unit(),
-            disks,
-        }),
-        Frame::numbered(1, Message::AskLook { disk }),
-        Frame::numbered(1, Message::Look { look }),
-        Frame::numbered(
-            2,
-            Message::Read {
-                disk,
-                offset,
-                length,
-            },
-        ),
-        Frame {
-            data: vec![7; 512],
-            ..Frame::numbered(2, Message::Bytes)
-        },
-        Frame::notice(Message::Claim {
-            unit: unit(),
-            is_return: false,
-        }),
-        Frame::notice(Message::Grant {
-            unit: unit(),
-            epoch: 9,
-        }),
-    ];
-    let mut bytes = Preface::ours(7).encode().to_vec();
-    for frame in frames {
-        frame.encode(&mut bytes);
-    }
-    write("link_frames", "session", 3, &bytes);
 }

@@ -18,6 +18,7 @@
 
 mod flash_page;
 mod flash_recovery;
+mod guest_frames;
 mod link_frames;
 mod nbd_client_handshake;
 mod nbd_client_replies;
@@ -80,6 +81,11 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "link_frames",
         body: link_frames::run,
+        cost: 1,
+    },
+    Target {
+        name: "guest_frames",
+        body: guest_frames::run,
         cost: 1,
     },
     Target {
