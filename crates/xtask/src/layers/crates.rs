@@ -80,6 +80,7 @@ pub(super) const TABLE: &[Crate] = &[
     ),
     pure("vhost-protocol", "crates/vhost-protocol", &["units"]),
     pure("link-protocol", "crates/link-protocol", &["units"]),
+    pure("guest-files", "crates/guest-files", &["units"]),
     pure("guest-protocol", "crates/guest-protocol", &["units"]),
     pure("handoff", "crates/handoff", &["guards", "units"]),
     pure(
