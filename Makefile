@@ -1,12 +1,13 @@
 # Two commands are enough: `make demo` shows the product, `make test` runs every check and test.
 # Both install the Debian packages they need, if any is missing, and both can be run again and again.
 
-.PHONY: help install demo test bench setup setup-developer deny book fuzz python clean-scratch
+.PHONY: help install guest install-guest demo test bench setup setup-developer deny book fuzz python clean-scratch
 
 help:
 	@echo 'make demo    a VM boots from a cached disk, cold then warm, with real figures (about two minutes)'
 	@echo 'make test    every check and every test; what .ci/run runs'
 	@echo 'make install   the program, its systemd units, manual pages and completions, after cargo build --release --package hearth'
+	@echo 'make guest   the agent for guests, without libraries; make install-guest puts it, its unit and rules in place'
 	@echo 'make bench   read hits over vhost-user and NBD beside raw flash and other servers (about 20 minutes, a quiet machine)'
 	@echo 'make python  the Python package: build, tests, notebook, a sweep on Ray (needs Python 3.10)'
 	@echo 'make setup   only install what the above need'
@@ -31,6 +32,19 @@ install:
 	umask 022 && $(BINARY) completions bash > $(SHARE)/bash-completion/completions/hearth
 	umask 022 && $(BINARY) completions fish > $(SHARE)/fish/vendor_completions.d/hearth.fish
 	umask 022 && $(BINARY) completions zsh > $(ZSH)/_hearth
+
+# The agent: for guests of any distribution, so without libraries.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+AGENT = target/guest/$(HOST)/release/hearth-guest
+guest:
+	RUSTFLAGS='-C target-feature=+crt-static' cargo build --locked --release --package hearth-guest \
+	    --target $(HOST) --target-dir target/guest
+
+install-guest:
+	install -D -m 0755 $(AGENT) $(DESTDIR)/usr/bin/hearth-guest
+	install -D -m 0644 -t $(LIBDIR)/systemd/system packaging/hearth-guest.service
+	install -D -m 0644 packaging/hearth-guest.sysusers $(LIBDIR)/sysusers.d/hearth-guest.conf
+	install -D -m 0644 packaging/hearth-guest.rules $(LIBDIR)/udev/rules.d/60-hearth-guest.rules
 
 demo:
 	@scripts/setup.sh demo

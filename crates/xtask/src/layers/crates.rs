@@ -403,6 +403,14 @@ pub(super) const TABLE: &[Crate] = &[
             "vhost-user",
         ],
     ),
+    Crate {
+        may_be_unsafe: true,
+        ..program(
+            "hearth-guest",
+            "crates/hearth-guest",
+            &["units", "durable-file", "guest-files", "guest-protocol"],
+        )
+    },
     program("guest-probe", "crates/guest-probe", &[]),
     program("e2e", "tests", &["vhost-protocol"]),
     program("xtask", "crates/xtask", &[]),

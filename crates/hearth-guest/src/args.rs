@@ -1,0 +1,69 @@
+//! The command line.
+
+use clap::Parser;
+use guest_files::Settings;
+use std::path::PathBuf;
+use units::Duration;
+
+/// The agent in a guest of Hearth: remembers which files matter, and reads them into memory after the next boot.
+#[derive(Clone, Debug, Parser)]
+#[command(version)]
+pub(crate) struct Args {
+    /// Where the history of files is kept
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/hearth-guest")]
+    pub(crate) state_dir: PathBuf,
+
+    /// Epochs in which a file must have been used to count as one that matters
+    #[arg(long, value_name = "EPOCHS", default_value_t = 2)]
+    pub(crate) usage_threshold: u32,
+
+    /// How long an epoch is; however often a file is used in it, that is one use
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(crate) epoch: Duration,
+
+    /// Reads nothing after the boot
+    #[arg(long)]
+    pub(crate) no_preload: bool,
+
+    /// How long reading after the boot may take; it ends earlier when memory gets short, or at a quarter of
+    /// the memory that is available
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) preload_time: Duration,
+
+    /// Drops files that matter less from memory when all that matter exceed the memory threshold; the kernel's own
+    /// choice is as good on most systems
+    #[arg(long)]
+    pub(crate) drop: bool,
+
+    /// Part of the cache's memory that files may have before some are dropped, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, requires = "drop")]
+    pub(crate) memory_threshold: u32,
+
+    /// The name of the serial port to the host
+    #[arg(long, value_name = "NAME", default_value = "org.hearth.guest.0")]
+    pub(crate) port: String,
+}
+
+impl Args {
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            usage_threshold: self.usage_threshold,
+            memory_percent: self.memory_threshold,
+            ..Settings::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent_and_its_defaults_are_the_papers() {
+        Args::command().debug_assert();
+        let args = Args::parse_from(["hearth-guest"]);
+        assert_eq!(args.settings(), Settings::default());
+        assert!(Args::try_parse_from(["hearth-guest", "--memory-threshold", "9"]).is_err());
+    }
+}

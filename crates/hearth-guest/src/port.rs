@@ -1,0 +1,158 @@
+//! The serial port to the host, and what is said on it.
+//!
+//! The port is looked at once a second and never waited for: while nobody listens at the other end a write would
+//! block, and a read ends at once.
+
+use guest_protocol::{Frame, Frames, Hello, Memory, Message, PADDING, Serial};
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Bytes that are read at once, and at one look: the host sends a frame now and then.
+const READ_BYTES: usize = 16 << 10;
+
+/// What the agent has of the host.
+pub(crate) struct Port {
+    name: String,
+    opened: Option<Opened>,
+}
+
+struct Opened {
+    file: File,
+    frames: Frames,
+    /// The sequence number of the next frame; none while the host does not know us.
+    next: Option<u32>,
+}
+
+impl Port {
+    /// The port of this name, which need not be there.
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            opened: None,
+        }
+    }
+
+    /// Opens the port if it is there now; reads what the host says, and answers it. Whether the host has heard us
+    /// for the first time.
+    pub(crate) fn look(&mut self) -> bool {
+        if self.opened.is_none() {
+            self.opened = find(&self.name).and_then(|path| Opened::open(&path).ok());
+        }
+        let Some(opened) = &mut self.opened else {
+            return false;
+        };
+        let looked = opened.look();
+        if looked.is_err() {
+            // The port was unplugged; it may come back under another number.
+            self.opened = None;
+        }
+        looked.unwrap_or(false)
+    }
+
+    /// Says how the memory is, if the host listens.
+    pub(crate) fn tell(&mut self, memory: Memory) {
+        if let Some(opened) = &mut self.opened
+            && opened.next.is_some()
+        {
+            opened.send(&[], Message::Memory(memory));
+        }
+    }
+}
+
+impl Opened {
+    fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+        let mut options = OpenOptions::new();
+        let file = options
+            .read(true)
+            .write(true)
+            .custom_flags(flags)
+            .open(path)?;
+        Ok(Self {
+            file,
+            frames: Frames::new(),
+            next: None,
+        })
+    }
+
+    fn look(&mut self) -> io::Result<bool> {
+        let mut buffer = [0; READ_BYTES];
+        let bytes = match self.file.read(&mut buffer) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
+        };
+        self.frames.push(&buffer[..bytes]);
+        while let Some(next) = self.frames.take() {
+            if let Ok(Message::Hello(_)) = next.and_then(Message::decode) {
+                // The daemon was started anew, or is another host's: it does not know us.
+                self.next = None;
+            }
+        }
+        if self.next.is_some() {
+            return Ok(false);
+        }
+        self.next = Some(0);
+        let hello = Hello {
+            boot: boot(),
+            disks: disks(),
+        };
+        self.send(&PADDING, Message::Hello(hello));
+        Ok(self.next.is_some())
+    }
+
+    fn send(&mut self, before: &[u8], message: Message) {
+        let sequence = self.next.unwrap_or(0);
+        let mut bytes = before.to_vec();
+        Frame { sequence, message }.encode(&mut bytes);
+        // A frame that is torn, or that nobody takes, is no loss: the next thing said is a new Hello.
+        let is_sent = matches!(self.file.write(&bytes), Ok(sent) if sent == bytes.len());
+        self.next = is_sent.then(|| sequence.wrapping_add(1));
+    }
+}
+
+/// The device of the port of this name.
+fn find(name: &str) -> Option<PathBuf> {
+    let ports = std::fs::read_dir("/sys/class/virtio-ports").ok()?;
+    let is_it = |folder: &PathBuf| {
+        let found = std::fs::read_to_string(folder.join("name"));
+        found.is_ok_and(|found| found.trim_end() == name)
+    };
+    let mut folders = ports.flatten().map(|entry| entry.path());
+    let folder = folders.find(is_it)?;
+    Some(Path::new("/dev").join(folder.file_name()?))
+}
+
+/// The id of this boot.
+fn boot() -> u128 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    u128::from_str_radix(&text.trim_end().replace('-', ""), 16).unwrap_or(0)
+}
+
+/// The disks that have serial numbers.
+fn disks() -> Vec<Serial> {
+    let folders = std::fs::read_dir("/sys/block").into_iter().flatten();
+    let serials = folders.flatten().filter_map(|entry| {
+        let text = std::fs::read_to_string(entry.path().join("serial")).ok()?;
+        text.trim_end().parse().ok()
+    });
+    let mut serials: Vec<Serial> = serials.collect();
+    serials.sort_unstable();
+    serials.dedup();
+    serials.truncate(guest_protocol::DISKS_MAX);
+    serials
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boot_has_an_id() {
+        assert_ne!(boot(), 0);
+    }
+}
