@@ -19,6 +19,7 @@
     reason = "a failed test tells where its folder and logs are"
 )]
 
+mod agent;
 mod back;
 mod command;
 mod expected;
@@ -60,6 +61,7 @@ mod versions;
 mod vm;
 mod wire;
 
+pub use agent::{agent_memory_kib, said, with_agent};
 pub use back::{Back, Pace, block, reads, writes};
 pub use command::{Answer, hearth};
 pub use expected::Expected;

@@ -71,23 +71,35 @@ fn make_file(dir: &Path, number: u64, kib: u64) -> Result<File, ProbeError> {
     Ok(file)
 }
 
-/// `read`: every file, front to back, every byte checked.
+/// `read`: every file from a number on, front to back, every byte checked.
 pub(crate) fn read(step: &Step) -> Result<Verdict, ProbeError> {
     let dir = step.path("dir")?;
-    let began = Instant::now();
+    let (began, waits) = (Instant::now(), waits());
     let mut count = Count::default();
-    let files = numbered_files(&dir)?;
+    let from = step.number_or("from", 1)?;
+    let mut files = numbered_files(&dir)?;
+    files.retain(|(number, _)| *number >= from);
     for (number, path) in &files {
         check_file(*number, path, &mut count)?;
     }
     let ms = began.elapsed().as_millis();
     say(&format!(
-        "read files={} bytes={} bad={} ms={ms}",
+        "read files={} bytes={} bad={} ms={ms} waits={}",
         files.len(),
         count.pages * PAGE_BYTES as u64,
-        count.bad
+        count.bad,
+        self::waits().saturating_sub(waits)
     ));
     Ok(Verdict::from_bad(count.bad))
+}
+
+/// How often this process has waited so far; between two moments of reading files that is for the disk.
+fn waits() -> u64 {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let name = "voluntary_ctxt_switches:";
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|number| number.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 /// `random`: single pages past the page cache, each checked.

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! fill,dir=D,files=N,kib=K             make N files (on the host, while an image is built)
-//! read,dir=D                           read every file front to back, check every byte
+//! read,dir=D,from=A                    read every file, or those from A on, front to back, check every byte
 //! random,dir=D,reads=N                 N reads of 4 KiB past the page cache, checked
 //! write,dir=D,from=A,files=N,kib=K     write files, each synced before the next is begun
 //! verify,dir=D,through=N               files 1..=N are there and right (0: any that are there)
