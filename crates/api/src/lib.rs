@@ -8,6 +8,7 @@ pub mod advice;
 pub mod client;
 mod counters;
 pub mod front_ends;
+pub mod guests;
 pub mod problem;
 pub mod roaming;
 #[cfg(feature = "samples")]

@@ -11,6 +11,7 @@ mod roaming;
 pub use roaming::{roaming, roaming_disk};
 
 use super::front_ends::{RequestMemory, VhostSocket, VhostUser};
+use super::guests::{GuestFrames, GuestMemory, GuestStatus};
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
@@ -429,6 +430,7 @@ pub fn vms() -> Vms {
             changed: vec!["floor".to_owned()],
             counters,
             shares: vec![share()],
+            guest: Some(guest()),
         }],
         images: vec![ImageStatus {
             name: name("debian-12"),
@@ -442,5 +444,28 @@ pub fn vms() -> Vms {
             counters,
             share: Some(image),
         }],
+    }
+}
+
+fn guest() -> GuestStatus {
+    GuestStatus {
+        socket: "/run/hearth/guest/web.sock".to_owned(),
+        error: None,
+        process: Some(4711),
+        boot: Some("7c1f2a6e-9a4b-4a63-8f6e-2f4a1d0c9b11".to_owned()),
+        disks: vec!["web-1".to_owned()],
+        memory: Some(GuestMemory {
+            available_bytes: 1 << 30,
+            cache_bytes: 600 << 20,
+            pressure_percent: 0.25,
+            age_seconds: 4.0,
+        }),
+        frames: GuestFrames {
+            messages: 360,
+            dropped: 0,
+            invalid: 1,
+            missed: 0,
+            skipped_bytes: 4112,
+        },
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Units are the last word of a name. Blocks have 4096 bytes.
 
+use crate::guests::GuestStatus;
 use configuration::{Name, PolicyChange};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ pub struct VmStatus {
     pub counters: VmCounters,
     /// What it has of each cache that it has disks on, and why.
     pub shares: Vec<Share>,
+    /// The channel to the agent in its guest; none without `guest.directory`.
+    pub guest: Option<GuestStatus>,
 }
 
 /// What a VM or a base image has of a cache, and why. Counts are since it came to the cache.

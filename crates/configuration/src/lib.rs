@@ -15,6 +15,7 @@ mod change;
 mod check;
 mod encryption;
 mod fault;
+mod guest;
 mod identity;
 mod likeness;
 mod link;
@@ -42,6 +43,7 @@ pub use check::{
 };
 pub use encryption::EncryptionConfig;
 pub use fault::Fault;
+pub use guest::GuestConfig;
 pub use identity::{canonical_origin, disk_id, serial, vhost_socket};
 pub use likeness::nearest;
 pub use link::{LinkConfig, PeerConfig};

@@ -4,6 +4,7 @@
 //! keeps the two equal.
 
 use super::encryption::EncryptionConfig;
+use super::guest::GuestConfig;
 use super::link::{LinkConfig, PeerConfig};
 use super::migration::MigrationConfig;
 use super::nbd_clients::{ClientName, DiskNbdConfig};
@@ -30,6 +31,8 @@ pub struct Config {
     pub nbd: NbdConfig,
     /// The sockets of disks over vhost-user.
     pub vhost_user: VhostUserConfig,
+    /// The sockets of agents in guests.
+    pub guest: GuestConfig,
     /// How this host meets those that its disks may go to.
     pub link: LinkConfig,
     /// Those hosts.

@@ -5,6 +5,7 @@ use super::disk_book::DiskBook;
 use super::disk_sockets::{DiskSockets, NbdSockets};
 use super::error::ServeError;
 use super::exports::DiskExports;
+use super::guest_sockets::GuestSockets;
 use super::observer::Observer;
 use super::opening::Opener;
 use super::policies::PolicyBook;
@@ -34,6 +35,8 @@ pub(super) struct Daemon {
     pub(super) server: Server,
     /// The locks of the disks that are attached, to be watched.
     pub(super) new_locks: UnboundedReceiver<(Entry, LockWatch)>,
+    /// Where the agents in guests speak.
+    pub(super) guests: Arc<GuestSockets>,
 }
 
 /// Starts the shards, and puts around them what an operator and clients need.
@@ -72,6 +75,12 @@ pub(super) async fn assemble(
         Arc::clone(&recordings),
         tell_lock,
     );
+    let guests = Arc::new(GuestSockets::new(
+        config.guest.clone(),
+        Arc::clone(&registry),
+        Arc::clone(sockets),
+    ));
+    tokio::spawn(Arc::clone(&guests).keep());
     let observer = Observer::new(
         Arc::clone(&registry),
         Arc::clone(&shards),
@@ -79,6 +88,7 @@ pub(super) async fn assemble(
         Arc::clone(&remembered),
         Arc::clone(&recordings),
         roaming,
+        Arc::clone(&guests),
     );
     let parts = (tenancies, opener, observer);
     let control = Control::new(
@@ -95,6 +105,7 @@ pub(super) async fn assemble(
         exports,
         server,
         new_locks,
+        guests,
     })
 }
 

@@ -31,6 +31,8 @@ mod environment;
 mod error;
 mod exports;
 mod flash_size;
+mod guest_channel;
+mod guest_sockets;
 mod hand_overs;
 mod image_view;
 mod keys;

@@ -5,6 +5,7 @@ mod check;
 use super::advice::{Divided, advise};
 use super::answers;
 use super::disk_sockets::DiskSockets;
+use super::guest_sockets::GuestSockets;
 use super::ledger::Ledger;
 use super::problems::does_not_roam;
 use super::recording::Recordings;
@@ -34,6 +35,7 @@ pub struct Observer {
     recordings: Arc<Recordings>,
     /// `None`: no disk roams.
     roaming: Option<RoamingAnswers>,
+    guests: Arc<GuestSockets>,
     /// What was written to flash, and when.
     ledger: Mutex<Ledger>,
     listeners: Mutex<Vec<Listener>>,
@@ -47,6 +49,7 @@ impl Observer {
         remembered: Arc<Remembered>,
         recordings: Arc<Recordings>,
         roaming: Option<RoamingAnswers>,
+        guests: Arc<GuestSockets>,
     ) -> Self {
         Self {
             started: Instant::now(),
@@ -56,6 +59,7 @@ impl Observer {
             remembered,
             recordings,
             roaming,
+            guests,
             ledger: Mutex::default(),
             listeners: Mutex::default(),
         }
@@ -199,6 +203,7 @@ impl Observer {
             shards,
             book,
             ledger,
+            guests: &self.guests,
         }
     }
 

@@ -125,6 +125,7 @@ async fn run(
         exports,
         server,
         new_locks,
+        guests,
     } = assemble(
         config,
         sockets,
@@ -162,6 +163,7 @@ async fn run(
     sockets.leave(matches!(end, End::Renewed));
     ledger.abort();
     control.stop();
+    guests.close();
     exports.stop();
     let stopped = tokio::select! {
         stopped = settle(&control, config, end_nbd, nbd) => stopped,

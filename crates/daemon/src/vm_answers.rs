@@ -2,6 +2,7 @@
 
 use super::exports::image_export;
 use super::flash_size::FlashSize;
+use super::guest_sockets::GuestSockets;
 use super::ledger::{Account, Ledger};
 use super::policies::PolicyBook;
 use super::registry::Entry;
@@ -27,6 +28,8 @@ pub(super) struct Seen<'a> {
     pub(super) book: &'a VmBook,
     /// What was written.
     pub(super) ledger: &'a Ledger,
+    /// The agents in guests.
+    pub(super) guests: &'a GuestSockets,
 }
 
 impl Seen<'_> {
@@ -67,6 +70,7 @@ impl Seen<'_> {
             counters,
             settings: shown(&settings),
             shares: self.shares(name, &own),
+            guest: self.guests.of(name),
         }
     }
 

@@ -43,6 +43,14 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
     if let Switch::On(directory) = &common.directory.0 {
         absolute(&directory.0, "vhost_user.directory", faults);
     }
+    if let Switch::On(directory) = &config.guest.directory.0 {
+        absolute(&directory.0, "guest.directory", faults);
+        if common.directory.0.as_ref() == Some(directory) {
+            let message =
+                "is vhost_user.directory too: a VM and a disk of one name would have one socket";
+            faults.push(Fault::new("guest.directory", message));
+        }
+    }
     for (key, value) in [
         ("vhost_user.memory_per_vm_max", common.memory_per_vm_max.0),
         ("vhost_user.memory_max", common.memory_max.0),

@@ -73,6 +73,7 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
         .chain(super::write_back_families::FAMILIES)
         .chain(super::roaming_families::FAMILIES)
         .chain(super::vm_families::FAMILIES)
+        .chain(super::guest_families::FAMILIES)
 }
 
 /// One series of a metric.

@@ -9,6 +9,7 @@ mod encode;
 mod families;
 mod family;
 mod front_end_families;
+mod guest_families;
 mod latency_families;
 mod roaming_families;
 mod vm_families;

@@ -323,6 +323,7 @@ pub(super) const TABLE: &[Crate] = &[
                 "strategies",
                 "link",
                 "link-protocol",
+                "guest-protocol",
                 "shard",
                 "trace",
                 "mrc",

@@ -1,0 +1,66 @@
+//! What the admin API tells of the agents in guests.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The channel to the agent in a VM's guest, and what came over it. The guest says it: nothing of it is proved but
+/// which VM it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GuestStatus {
+    /// The socket that the VM's QEMU connects to.
+    #[schema(example = "/run/hearth/guest/web.sock")]
+    pub socket: String,
+    /// Why nobody can connect there.
+    pub error: Option<String>,
+    /// The process that is connected, such as the VM's QEMU.
+    pub process: Option<i32>,
+    /// The boot of the guest, if its agent has said something since QEMU connected.
+    #[schema(example = "7c1f2a6e-9a4b-4a63-8f6e-2f4a1d0c9b11")]
+    pub boot: Option<String>,
+    /// Serial numbers of the disks that the guest sees.
+    pub disks: Vec<String>,
+    /// The guest's memory, if its agent has said it.
+    pub memory: Option<GuestMemory>,
+    /// What has come from the guest since the daemon's start.
+    pub frames: GuestFrames,
+}
+
+/// A guest's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GuestMemory {
+    /// What programs can have without swapping.
+    pub available_bytes: u64,
+    /// Its page cache.
+    pub cache_bytes: u64,
+    /// Share of the last 10 s in which some task waited for memory.
+    pub pressure_percent: f64,
+    /// How long ago the agent said so.
+    pub age_seconds: f64,
+}
+
+/// What has come from a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GuestFrames {
+    /// Messages.
+    pub messages: u64,
+    /// Frames beyond the 100 of a second, which nobody looked into.
+    pub dropped: u64,
+    /// Frames that were torn, or none of this version.
+    pub invalid: u64,
+    /// Frames that are missing between those that came.
+    pub missed: u64,
+    /// Bytes that belonged to no frame, padding included.
+    pub skipped_bytes: u64,
+}
+
+impl GuestFrames {
+    /// What became of frames, each with its name, in one order for tables and metrics.
+    pub fn outcomes(&self) -> [(&'static str, u64); 4] {
+        [
+            ("taken", self.messages),
+            ("dropped", self.dropped),
+            ("invalid", self.invalid),
+            ("missed", self.missed),
+        ]
+    }
+}
