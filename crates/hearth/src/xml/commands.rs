@@ -107,6 +107,6 @@ fn mib(size: Bytes) -> String {
 }
 
 /// A value among QEMU's, where a comma ends one unless it is written twice.
-fn value(text: &str) -> String {
+pub(super) fn value(text: &str) -> String {
     text.replace(',', ",,")
 }

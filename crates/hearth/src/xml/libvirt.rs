@@ -87,7 +87,7 @@ fn nbd(attachment: &Attachment<'_>, address: &NbdUriAddress, export: &str, tls: 
 }
 
 /// A text within an attribute or an element.
-fn text(plain: &str) -> String {
+pub(super) fn text(plain: &str) -> String {
     let mut escaped = String::with_capacity(plain.len());
     for c in plain.chars() {
         match c {

@@ -13,10 +13,12 @@
 
 mod args;
 mod commands;
+mod guest;
 mod libvirt;
 mod words;
 
 pub use args::{FrontEndWord, Only, Xml};
+pub use guest::GuestTexts;
 
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::to_json;
@@ -67,6 +69,8 @@ pub struct Attachments {
     pub vm: Name,
     /// One for each way in; best first.
     pub ways: Vec<WayTexts>,
+    /// The channel of the agent in the VM's guest; none without `guest.directory`.
+    pub guest: Option<GuestTexts>,
 }
 
 /// One way in, as texts.
@@ -98,15 +102,23 @@ pub struct LibvirtXml {
 /// Asks the daemon and prints what was asked for.
 pub(crate) async fn run(client: &Client, args: &Xml, json: bool) -> Result<Vec<u8>, CliError> {
     let disk: DiskStatus = client.get(&format!("/v1/disks/{}", args.disk)).await?;
+    let vms: Vms = client.get("/v1/vms").await?;
     if let (Some(vm), true) = (&args.vm, disk.shared) {
-        may_read(vm, &disk.name, &client.get("/v1/vms").await?)?;
+        may_read(vm, &disk.name, &vms)?;
     }
     let status: Status = client.get("/v1/status").await?;
-    let attachments = attachments(args, &disk, &status.listeners)?;
+    let mut attachments = attachments(args, &disk, &status.listeners)?;
+    attachments.guest = guest_of(&attachments.vm, &vms);
     if json {
         return to_json(&attachments);
     }
     Ok(words::write(args, &attachments).into_bytes())
+}
+
+/// The channel of a VM's guest, if there is one.
+fn guest_of(vm: &Name, vms: &Vms) -> Option<GuestTexts> {
+    let status = vms.vms.iter().find(|one| one.name == *vm)?;
+    guest::texts(status.guest.as_ref()?)
 }
 
 fn attachments(
@@ -146,6 +158,7 @@ fn attachments(
         disk: disk.name.clone(),
         vm,
         ways,
+        guest: None,
     })
 }
 

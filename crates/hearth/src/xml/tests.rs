@@ -257,3 +257,31 @@ fn libvirt_takes_the_xml() {
         }
     }
 }
+
+#[test]
+fn a_vm_with_a_channel_is_told_once() {
+    let vms = samples::vms();
+    let web = "web".parse().unwrap();
+    let guest = guest_of(&web, &vms).unwrap();
+    assert_eq!(
+        guest.qemu.join(" "),
+        "-device virtio-serial-pci -chardev socket,id=hearth-guest,path=/run/hearth/guest/web.sock,reconnect=1 \
+         -device virtserialport,chardev=hearth-guest,name=org.hearth.guest.0"
+    );
+    let args = args(&[]);
+    let mut attachments = attachments(&args, &disk(), &listeners()).unwrap();
+    let without = words::write(&args, &attachments);
+    attachments.guest = Some(guest);
+    let text = words::write(&args, &attachments);
+    let behind = text.strip_prefix(&without).unwrap();
+    assert_eq!(behind.matches("<channel type='unix'>").count(), 1);
+    assert!(behind.contains("<reconnect enabled='yes' timeout='1'/>"));
+}
+
+#[test]
+fn a_channel_that_is_not_open_is_told_to_nobody() {
+    let mut vms = samples::vms();
+    let web = "web".parse().unwrap();
+    vms.vms[0].guest.as_mut().unwrap().error = Some("in use".to_owned());
+    assert_eq!(guest_of(&web, &vms), None);
+}

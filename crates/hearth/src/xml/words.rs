@@ -30,6 +30,16 @@ pub(super) fn write(args: &Xml, attachments: &Attachments) -> String {
             let _ = writeln!(out, "Cloud Hypervisor:\n\n{}", shell(arguments));
         }
     }
+    if let (Some(guest), None) = (&attachments.guest, args.only) {
+        let _ = write!(
+            out,
+            "== the agent in the guest of {}: once for the VM, whatever disks it has\n\n\
+             libvirt, within <devices>:\n\n{}\nQEMU:\n\n{}",
+            attachments.vm,
+            guest.libvirt,
+            shell(&guest.qemu)
+        );
+    }
     out
 }
 

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod curve;
+mod guest;
 mod render;
 
 pub(super) use render::budget;

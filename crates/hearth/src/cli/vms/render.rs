@@ -1,6 +1,6 @@
 //! Answers about VMs and base images as text.
 
-use super::curve;
+use super::{curve, guest};
 use crate::terminal::quantity;
 use crate::terminal::{Side, Table, facts};
 use api::vms::{ImageRead, ImageStatus, Share, VmStatus, Vms, WriteBudget};
@@ -151,6 +151,15 @@ pub(super) fn vm(out: &mut String, vm: &VmStatus) -> fmt::Result {
     let mut lines = lines.to_vec();
     if !vm.changed.is_empty() {
         lines.push(("", format!("set while running: {}", vm.changed.join(", "))));
+    }
+    if let Some(guest) = &vm.guest {
+        lines.push(("guest", guest::words(guest)));
+        lines.extend(
+            guest
+                .memory
+                .iter()
+                .map(|memory| ("", guest::memory(memory))),
+        );
     }
     facts(out, &lines)?;
     for of in &vm.shares {
