@@ -1,0 +1,178 @@
+//! The channel of a guest's agent: what a real guest says is shown, over a restart of the daemon too; what a hostile
+//! one sends costs the daemon next to nothing and changes nothing of others.
+
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use e2e::{
+    DiskSettings, Flash, GUEST_TOOLS, Guest, GuestKit, Hearth, HearthSettings, Image, LONG, Lab,
+    SHORT, nbdsh, scenario, wait_until, with_agent,
+};
+use guest_protocol::{Frame, Message, Used};
+use serde_json::Value;
+
+const DISK: &str = "disk";
+/// How long a flood lasts.
+const FLOOD: Duration = Duration::from_secs(2);
+/// Of a core, what the daemon may use for one that floods it.
+const CPU_MAX: f64 = 0.1;
+
+fn settings(lab: &Lab, image: &Image) -> anyhow::Result<(HearthSettings, PathBuf)> {
+    let flash = Flash::format(lab, "flash.img", 256)?;
+    let folder = lab.path("guest");
+    let settings = HearthSettings::new(&flash)
+        .cache_key("write_delay = '100ms'\nflash_timeout = '60s'\n")
+        .disk(&DiskSettings::on_file(DISK, image.path()))
+        .section(&format!("\n[guest]\ndirectory = '{}'\n", folder.display()));
+    Ok((settings, folder.join(format!("{DISK}.sock"))))
+}
+
+fn guest_of(hearth: &Hearth) -> anyhow::Result<Value> {
+    Ok(hearth.json(&["vm", "show", DISK])?["guest"].clone())
+}
+
+fn wait_for(hearth: &Hearth, what: &str, is_so: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
+    wait_until(what, LONG, || Ok(is_so(&guest_of(hearth)?)))?;
+    guest_of(hearth)
+}
+
+/// Seconds of a processor that the daemon has used.
+fn cpu_seconds(hearth: &Hearth) -> anyhow::Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", hearth.id()))?;
+    let (_, rest) = text.rsplit_once(") ").context("a process's name")?;
+    let mut words = rest.split(' ').skip(11);
+    let mut ticks = || -> anyhow::Result<f64> { Ok(words.next().context("ticks")?.parse()?) };
+    // A tick is a hundredth of a second on every Linux that programs can see.
+    Ok((ticks()? + ticks()?) / 100.0)
+}
+
+fn connect(path: &Path) -> anyhow::Result<UnixStream> {
+    wait_until("the channel's socket", SHORT, || Ok(path.exists()))?;
+    let socket = UnixStream::connect(path)?;
+    socket.set_write_timeout(Some(Duration::from_millis(100)))?;
+    Ok(socket)
+}
+
+/// Frames that are right, each with its number.
+fn frames() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for sequence in 0..1000 {
+        let used = Used {
+            read_bytes: u64::MAX,
+            of_bytes: 0,
+        };
+        let message = Message::Used(used);
+        Frame { sequence, message }.encode(&mut bytes);
+    }
+    bytes
+}
+
+/// Headers that each announce the longest body, one behind the other.
+fn nested_headers() -> Vec<u8> {
+    let mut header = frames();
+    header.truncate(16);
+    header[6..8].copy_from_slice(&4096_u16.to_le_bytes());
+    header.repeat(4096)
+}
+
+#[test]
+fn a_hostile_guest_costs_no_more_than_its_quota_and_harms_nobody() {
+    scenario(&["nbdsh"], |lab| {
+        let image = Image::new(lab, "origin.raw", 16)?;
+        let (settings, socket) = settings(lab, &image)?;
+        let hearth = Hearth::start(lab, &settings)?;
+        let noise = vec![0xa5; 1 << 20];
+        for (name, flood, piece) in [
+            ("frames", frames(), 64 << 10),
+            ("noise", noise.clone(), 1 << 20),
+            ("single bytes", noise, 1),
+            ("nested headers", nested_headers(), 64 << 10),
+        ] {
+            let mut agent = connect(&socket)?;
+            let (before, began) = (cpu_seconds(&hearth)?, Instant::now());
+            let mut pieces = flood.chunks(piece).cycle();
+            while began.elapsed() < FLOOD {
+                // One that is not taken in time is given up: what follows is torn then, as it may be. A daemon
+                // that hangs up is no match for a flood.
+                let piece = pieces.next().context("a flood has pieces")?;
+                if let Err(error) = agent.write(piece) {
+                    ensure!(error.kind() == ErrorKind::WouldBlock, "{name}: {error}");
+                }
+            }
+            let used = (cpu_seconds(&hearth)? - before) / began.elapsed().as_secs_f64();
+            println!("{name}: {:.1} % of a core", used * 100.0);
+            ensure!(used <= CPU_MAX, "{name}: {:.1} % of a core", used * 100.0);
+            let reads = "assert len(h.pread(4096, 0)) == 4096";
+            nbdsh(Some(&hearth.uri(DISK)), reads)?;
+        }
+        let guest = guest_of(&hearth)?;
+        let count = |name: &str| guest["frames"][name].as_u64().unwrap_or(0);
+        ensure!(count("dropped") > 0 && count("invalid") > 0, "{guest}");
+        // A second's, and those of the time that four floods took.
+        ensure!(count("messages") <= 4 * (100 + 300), "{guest}");
+        ensure!(guest["memory"].is_null(), "{guest}");
+        ensure!(hearth.stop()?.success(), "a clean stop");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_guest_says_how_its_memory_is_and_says_so_again_to_the_next_daemon() {
+    scenario(GUEST_TOOLS, |lab| {
+        let kit = GuestKit::build()?;
+        let image = kit.disk(lab)?;
+        let (settings, socket) = settings(lab, &image)?;
+        let hearth = Hearth::start(lab, &settings)?;
+        let xml = hearth.json(&["xml", "--disk", DISK, "--front-end", "nbd"])?;
+        let words = xml["guest"]["qemu"]
+            .as_array()
+            .context("QEMU's arguments")?;
+        let mut arguments: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        let drive = format!(
+            "driver=nbd,node-name=disk,server.type=unix,server.path={},export={DISK},reconnect-delay=60",
+            hearth.nbd_socket().display()
+        );
+        arguments.extend(["-blockdev", &drive]);
+        arguments.extend(["-device", "virtio-blk-pci,drive=disk,serial=disk"]);
+        // The VM starts, and boots, while nobody listens on its channel.
+        let steps = with_agent("forever", "--epoch,500ms");
+        let mut guest = Guest::boot_as_told(lab, &kit, "vm", &steps, &arguments)?;
+        guest.wait_for("PROBE waiting")?;
+        let said = wait_for(&hearth, "the agent's memory", |said| {
+            !said["memory"].is_null()
+        })?;
+        let available = said["memory"]["available_bytes"].as_u64().unwrap_or(0);
+        // Of 256 MiB.
+        ensure!((64 << 20..256 << 20).contains(&available), "{said}");
+        ensure!(said["disks"] == serde_json::json!([DISK]), "{said}");
+        ensure!(
+            said["frames"]["dropped"] == 0 && said["frames"]["missed"] == 0,
+            "{said}"
+        );
+        let shown = hearth.command(&["vm", "show", DISK])?.stdout;
+        ensure!(
+            shown.contains("its agent speaks through process"),
+            "{shown}"
+        );
+
+        hearth.kill()?;
+        let hearth = Hearth::start(lab, &settings)?;
+        let again = wait_for(&hearth, "the agent again", |said| !said["memory"].is_null())?;
+        ensure!(
+            again["boot"] == said["boot"] && !said["boot"].is_null(),
+            "{again}"
+        );
+        ensure!(again["frames"]["invalid"] == 0, "{again}");
+        let console = guest.kill()?;
+        ensure!(console.contains("PROBE waiting"), "{console}");
+        wait_for(&hearth, "the VM to be gone", |said| {
+            said["process"].is_null()
+        })?;
+        ensure!(socket.exists(), "the next VM of this name finds it");
+        ensure!(hearth.stop()?.success(), "a clean stop");
+        Ok(())
+    });
+}
