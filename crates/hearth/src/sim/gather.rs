@@ -6,6 +6,7 @@ use crate::traces::args::Reading;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use simulator::gather::{Gathered, Gathering, gather};
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use units::{Bytes, Duration};
 
@@ -106,8 +107,11 @@ pub(super) fn run(asked: &Gather, json: bool) -> Result<Vec<u8>, CliError> {
         let found = found.map_err(|error| super::explain(&error, &name))?;
         let rows: Vec<Row> = found.into_iter().map(|one| Row::of(&name, one)).collect();
         let mut table = Table::new(&COLUMNS);
-        rows.iter().for_each(|row| table.row(row.cells()));
-        text += &format!("{name}\n\n{table}\n");
+        for row in &rows {
+            table.row(row.cells());
+        }
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{name}\n\n{table}");
         all.extend(rows);
         progress.count(all.len() as u64);
     }
