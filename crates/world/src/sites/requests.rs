@@ -168,6 +168,8 @@ impl Sites {
             }
             // The host that it was overtaken at has the disk no more: of the other guest's writes its flush says nothing.
             (Kind::Flush, Ok(_)) if is_overtaken => {}
+            // Nothing was written where the disk is not. What a guest has read there lasts without a flush.
+            (Kind::Flush, Ok(_)) if is_by_owner => {}
             (Kind::Flush, Ok(_)) => history.flushed(issued, now),
             (Kind::Read | Kind::Flush, Err(_)) => {}
         }
