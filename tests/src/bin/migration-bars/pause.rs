@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use e2e::{Expected, Lab, RoamingPair, RoamingSettings, scenario};
 
-/// How long QEMU waits at the destination before the VM comes: a little more than a client has to have been there.
-const INCOMING_WAITS: Duration = Duration::from_millis(1200);
+/// How long QEMU waits at the destination before the VM comes: a second, which a client has to have been there when the guest
+/// flushes for the last time, and as long as that flush may take.
+const INCOMING_WAITS: Duration = Duration::from_millis(1500);
 /// Blocks that a guest writes before each move.
 const WRITTEN: u64 = 400;
 
