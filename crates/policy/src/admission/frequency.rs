@@ -47,9 +47,9 @@ pub const ABOUT: About = About {
 /// Its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Frequency x weight from which on a block enters flash.
+    /// Frequency x weight from which on a block enters flash, or memory.
     pub threshold: Fraction,
-    /// Uses after which all counts are halved, as a multiple of the blocks of flash.
+    /// Uses after which all counts are halved, as a multiple of the blocks that there is room for.
     pub age: u32,
 }
 

@@ -12,13 +12,13 @@
 //! there; this tier takes no writes, so only reads are counted. A write removes the frame and not the count.
 
 use super::{Hot, Share};
-use crate::admission::frequency::{self as gate, Frequency as Gate};
+use crate::admission::frequency::Frequency as Gate;
 use crate::admission::{self, Access, Admission, Verdict};
 use crate::replacement::lru::{self, Lru};
-use crate::replacement::{
-    About, BadValue, Fraction, Hashed, Key, Parameter, Policy, Settings, Setup, parse_count,
-};
+use crate::replacement::{About, Hashed, Key, Parameter, Policy, Setup};
 use units::{Bytes, Instant, TenantSlot};
+
+pub use crate::admission::frequency::Config;
 
 /// What is to be known of it.
 pub const ABOUT: About = About {
@@ -40,44 +40,6 @@ pub const ABOUT: About = About {
     ],
     knows_future: false,
 };
-
-/// Its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// Frequency x weight from which on a block has a frame.
-    pub threshold: Fraction,
-    /// Uses after which all counts are halved, as a multiple of the frames.
-    pub age: u32,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            threshold: Fraction::millionths(2_000_000),
-            age: 10,
-        }
-    }
-}
-
-impl Settings for Config {
-    fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
-        if name == "threshold" {
-            let (from, to) = (Fraction::millionths(1), Fraction::millionths(15_000_000));
-            self.threshold = Fraction::parse(value, from, to)?;
-        } else {
-            self.age = parse_count(value, 1, 100)?;
-        }
-        Ok(())
-    }
-
-    fn get(&self, name: &str) -> String {
-        if name == "threshold" {
-            self.threshold.to_string()
-        } else {
-            self.age.to_string()
-        }
-    }
-}
 
 /// Bytes of each of the gate's two sketches for a frame.
 const SKETCH_BYTES: u64 = 16;
@@ -102,10 +64,6 @@ impl<K: Key> Frequency<K> {
     /// Nothing counted.
     pub fn new(config: &Config, share: Share) -> Self {
         let frames = u64::from(share.frames.get());
-        let config = gate::Config {
-            threshold: config.threshold,
-            age: config.age,
-        };
         let gate_share = admission::Share {
             blocks: frames,
             staging: Bytes::new(2 * SKETCH_BYTES * frames),
@@ -113,7 +71,7 @@ impl<K: Key> Frequency<K> {
             high_priority: share.high_priority,
         };
         Self {
-            gate: Gate::new(&config, gate_share),
+            gate: Gate::new(config, gate_share),
             frames: Lru::new(&lru::Config, Setup::new(share.frames, Hashed::new())),
         }
     }
@@ -162,6 +120,7 @@ impl<K: Key> Hot<K> for Frequency<K> {
 mod tests {
     use super::*;
     use crate::replacement::Capacity;
+    use crate::replacement::Fraction;
 
     fn share() -> Share {
         Share::new(Capacity::new(2).unwrap())
