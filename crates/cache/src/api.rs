@@ -129,8 +129,8 @@ pub enum Command {
         number: u64,
     },
     /// For a second somebody follows what is written to a disk that is about to move: under write-back its guest's
-    /// flushes, and its writes where the origin follows, wait for that one, for 200 ms at most. Another one who has
-    /// followed before does so no longer. It does nothing if the disk is not under write-back.
+    /// flushes, and its writes while that one lacks much, wait for it, for 200 ms at most. Another one who has followed
+    /// before does so no longer. It does nothing if the disk is not under write-back.
     Follow {
         /// Which.
         disk: DiskSlot,

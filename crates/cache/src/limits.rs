@@ -29,14 +29,14 @@ pub(crate) const SEEN_BYTES_MAX: Bytes = Bytes::kib(64);
 /// guest does not notice more than that beside a live migration.
 pub(crate) const FOLLOW_TIME_MAX: Duration = Duration::from_millis(200);
 
-/// The same for who has been too slow: what an origin of 50 ms takes in 200 ms, a few writes at a time.
-pub(crate) const FOLLOW_BYTES_MIN: Bytes = Bytes::kib(64);
-
 /// How long somebody follows a log without being named again: who names him may have ended.
 pub(crate) const FOLLOWER_NAMED_MAX: Duration = Duration::from_secs(1);
 
 /// Bytes of a log which who follows it may lack at most before writes wait for that one: 16 ms at 64 MB a second.
 pub(crate) const FOLLOW_BYTES_MAX: Bytes = Bytes::mib(1);
+
+/// The same for who has been too slow: what an origin of 50 ms takes in 200 ms, a few writes at a time.
+pub(crate) const FOLLOW_BYTES_MIN: Bytes = Bytes::kib(64);
 
 /// The pause before a flush of an origin, or a record of its owner, that failed is tried again.
 pub(crate) const RETRY_PAUSE_MIN: Duration = Duration::from_secs(1);
