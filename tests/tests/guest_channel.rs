@@ -120,6 +120,25 @@ fn a_hostile_guest_costs_no_more_than_its_quota_and_harms_nobody() {
 }
 
 #[test]
+fn the_vm_of_a_disk_that_is_attached_has_its_channel_at_once() {
+    scenario(&[], |lab| {
+        let image = Image::new(lab, "origin.raw", 16)?;
+        let other = Image::new(lab, "other.raw", 16)?;
+        let (settings, _) = settings(lab, &image)?;
+        let hearth = Hearth::start(lab, &settings)?;
+        let origin = other.path().display().to_string();
+        hearth.command(&["disk", "attach", "late", "--origin", &origin])?;
+        let channel = hearth.json(&["xml", "--disk", "late"])?["guest"].clone();
+        let socket = lab.path("guest").join("late.sock");
+        ensure!(socket.exists(), "{channel}");
+        let told = channel["libvirt"].as_str().unwrap_or_default();
+        ensure!(told.contains(&socket.display().to_string()), "{channel}");
+        ensure!(hearth.stop()?.success(), "a clean stop");
+        Ok(())
+    });
+}
+
+#[test]
 fn a_guest_says_how_its_memory_is_and_says_so_again_to_the_next_daemon() {
     scenario(GUEST_TOOLS, |lab| {
         let kit = GuestKit::build()?;

@@ -146,10 +146,16 @@ impl GuestSockets {
         state.channels.clear();
     }
 
-    /// The channel of a VM's guest; none if there are no such sockets.
+    /// The channel of a VM's guest; none if there are no such sockets, or the VM has no disk of its own.
+    ///
+    /// Opens the socket of a VM that is newer than the last look at which VMs there are: whoever attaches a disk and
+    /// asks for the channel at once is told where the channel is.
     pub(super) fn of(&self, vm: &Name) -> Option<GuestStatus> {
         let path = self.config.socket(vm)?;
         let path = path.display().to_string();
+        if !self.lock().channels.contains_key(vm) {
+            self.settle();
+        }
         let state = self.lock();
         let channel = state.channels.get(vm)?;
         let error = channel.accepting.as_ref().err().cloned();
