@@ -193,5 +193,9 @@ impl Jobs {
 }
 
 fn bytes_of(payload: &Payload) -> Vec<u8> {
-    payload.iter().flat_map(|slice| slice.to_vec()).collect()
+    let mut bytes = Vec::with_capacity(payload.iter().map(|slice| slice.len()).sum());
+    for slice in payload {
+        bytes.extend_from_slice(slice);
+    }
+    bytes
 }

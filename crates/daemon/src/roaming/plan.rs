@@ -6,7 +6,6 @@ use borrowing::Manner;
 use configuration::{Auto, MigrationConfig, Strategy};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use strategies::{Place, Row};
 use units::Bytes;
 
@@ -153,12 +152,10 @@ impl Plan {
         }
     }
 
-    /// Rests after a window that took so long, unless a rate is said: half of the time the link and both flashes are the
-    /// guest's and its neighbours'.
-    pub(super) async fn rest(&self, took: Duration) {
-        if (self.pace.rate(), self.of_link.rate()) == (Auto::Auto, Auto::Auto) {
-            tokio::time::sleep(took).await;
-        }
+    /// Whether who copies rests after a window for as long as the window took. So it is unless a rate is said: half of the
+    /// time the link and both flashes are the guest's and its neighbours'.
+    pub(super) fn rests(&self) -> bool {
+        (self.pace.rate(), self.of_link.rate()) == (Auto::Auto, Auto::Auto)
     }
 }
 

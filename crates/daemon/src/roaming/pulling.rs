@@ -13,14 +13,15 @@ use crate::shards;
 use borrowing::Run;
 use link_protocol::{Frame, Message, decode_runs};
 use shard::{ShardError, ShardHandle};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 use strategies::Place;
 use tokio::sync::oneshot;
 use units::{BlockIndex, Bytes, DiskId};
 
-/// Most blocks that are pulled at a time: half a megabyte, 4 ms of a gigabit.
-const WINDOW_BLOCKS_MAX: u32 = 128;
+/// Most blocks that are pulled at a time: a mebibyte, 2 ms of a fast flash or 8 ms of a gigabit.
+const WINDOW_BLOCKS_MAX: u32 = 256;
 /// Most blocks of them in one piece.
 const PIECE_BLOCKS_MAX: u32 = 32;
 
@@ -111,6 +112,7 @@ impl Pull {
     /// here now; none if it does not lend them any more.
     async fn pass(&self, pass: Pass) -> Option<(u64, u64)> {
         let (mut at, mut blocks, mut came) = (0, 0, 0);
+        let mut window = Window::default();
         loop {
             let (answer, contents) = oneshot::channel();
             self.tell.send(Happens::NeedsContents { at, answer }).ok()?;
@@ -118,42 +120,52 @@ impl Pull {
             blocks += runs.iter().map(|run| u64::from(run.count)).sum::<u64>();
             match pass {
                 Pass::List => self.shard.list_borrowable(self.disk, runs),
-                Pass::Pull(from) => came += self.pull(runs, from).await,
+                Pass::Pull(from) => came += self.pull(runs, from, &mut window).await,
             }
             at += 1;
             if at >= segments {
+                while !window.is_empty() {
+                    came += self.take(&mut window).await;
+                }
                 return Some((blocks, came));
             }
         }
     }
 
-    /// Brings runs into the cache, a window of blocks at a time, as fast as the plan lets it. How many are there.
-    async fn pull(&self, runs: Vec<Run>, from: Place) -> u64 {
+    /// Brings runs into the cache, as fast as the plan lets it: a window of blocks is under way at a time, the last of them
+    /// when this returns. How many blocks have come meanwhile.
+    async fn pull(&self, runs: Vec<Run>, from: Place, window: &mut Window) -> u64 {
         let mut came = 0;
-        let mut pieces = runs.into_iter().flat_map(pieces).peekable();
-        while pieces.peek().is_some() {
+        for piece in runs.into_iter().flat_map(pieces) {
+            while !window.has_room_for(piece) {
+                came += self.take(window).await;
+            }
             self.plan.wait(from).await;
-            let began = Instant::now();
-            let (mut under_way, mut blocks) = (Vec::new(), 0);
-            while let Some(piece) =
-                pieces.next_if(|piece| blocks + piece.count <= WINDOW_BLOCKS_MAX)
-            {
-                blocks += piece.count;
-                under_way.push((piece.count, self.begin(piece, from)));
-            }
-            for (count, ended) in under_way {
-                // What could not be pulled is read when a guest needs it.
-                if let Ok(Ok(())) = ended.await {
-                    came += u64::from(count);
-                    self.plan.have_come(count);
-                }
-            }
-            self.plan.rest(began.elapsed()).await;
+            window.push(piece.count, self.begin(piece, from));
         }
         came
     }
 
-    fn begin(&self, run: Run, from: Place) -> oneshot::Receiver<Result<(), ShardError>> {
+    /// Takes the oldest piece out of the window, once it has come or cannot be had; or all of them where the plan rests
+    /// between windows. How many blocks have come.
+    async fn take(&self, window: &mut Window) -> u64 {
+        let (began, mut came) = (Instant::now(), 0);
+        let rests = self.plan.rests();
+        while let Some((count, ended)) = window.pop() {
+            // What could not be pulled is read when a guest needs it.
+            if let Ok(Ok(())) = ended.await {
+                came += u64::from(count);
+                self.plan.have_come(count);
+            }
+            if !rests {
+                return came;
+            }
+        }
+        tokio::time::sleep(began.elapsed()).await;
+        came
+    }
+
+    fn begin(&self, run: Run, from: Place) -> Ending {
         let id = self.disk;
         shards::send(&self.shard, |handle, reply| match from {
             Place::Lender => handle.pull(id, run, reply),
@@ -163,6 +175,38 @@ impl Pull {
                 handle.prefetch(id, run, reply);
             }
         })
+    }
+}
+
+/// Pieces that are under way.
+#[derive(Default)]
+struct Window {
+    pieces: VecDeque<(u32, Ending)>,
+    blocks: u32,
+}
+
+/// Tells whether a piece is in the cache now.
+type Ending = oneshot::Receiver<Result<(), ShardError>>;
+
+impl Window {
+    fn has_room_for(&self, piece: Run) -> bool {
+        self.blocks + piece.count <= WINDOW_BLOCKS_MAX
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn push(&mut self, count: u32, ending: Ending) {
+        self.blocks += count;
+        self.pieces.push_back((count, ending));
+    }
+
+    /// The oldest.
+    fn pop(&mut self) -> Option<(u32, Ending)> {
+        let oldest = self.pieces.pop_front()?;
+        self.blocks -= oldest.0;
+        Some(oldest)
     }
 }
 
