@@ -411,7 +411,9 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
         &self.frames
     }
 
-    /// The same, for who prefetches, and reads what was prefetched. What is staged comes and goes with the calls above.
+    /// The same, for who prefetches, and reads what was prefetched or is hot. What is staged comes and goes with the calls
+    /// above. A hot block that is read is a hit of the flash all the same, or a miss with the bytes at hand: the memory
+    /// hides no use from the tenancy.
     pub fn frames_mut(&mut self) -> &mut Frames<K, W> {
         &mut self.frames
     }
@@ -439,13 +441,14 @@ impl<K: Key + Into<u64>, W> AdmissionControl<K, W> {
     }
 }
 
-/// A frame for all that may be staged, and the tables that find them.
+/// The memory that is set for frames; else a frame for all that may be staged, and the tables that find them.
 fn pool_for<K: Key, W>(settings: &Settings) -> frames::Settings {
     let staged = settings.staging.get() / BLOCK_BYTES;
+    let needs = || Frames::<K, W>::size_for(staged);
     frames::Settings {
-        size: Frames::<K, W>::size_for(staged),
+        size: settings.frames.unwrap_or_else(needs),
         staged,
-        hot: policy::memory::Spec::default(),
+        hot: settings.hot.clone(),
     }
 }
 

@@ -23,7 +23,8 @@
 //! What is let in is asked for with [`AdmissionControl::next_let_in`], in the order of the verdicts; a
 //! block that then finds no room is given back with [`AdmissionControl::withheld`].
 //!
-//! The blocks are in a pool of [`frames`](frames::Frames) with those that were prefetched.
+//! The blocks are in a pool of [`frames`](frames::Frames) with those that were prefetched, and with copies of what is
+//! read often enough.
 //!
 //! **A frame equals the origin's bytes, or is gone**: the same rule as for a fill that is admitted, kept in
 //! the same places. A block is staged when its fill has come and nothing was written to it meanwhile, or

@@ -24,6 +24,8 @@ pub struct DiskCounters {
     pub read_block_hits: u64,
     /// Blocks, or parts of one, that were read and were in memory: staged.
     pub read_block_staged_hits: u64,
+    /// Blocks, or parts of one, that were read from a copy in memory because they are hot, whether on flash or not.
+    pub read_block_hot_hits: u64,
     /// Blocks, or parts of one, that were read and were in neither.
     pub read_block_misses: u64,
     /// Bytes written to flash for this disk: fills and updates.

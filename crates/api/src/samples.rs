@@ -15,7 +15,7 @@ use super::guests::{GuestFrames, GuestMemory, GuestStatus};
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
-    Recording, RecordingState, RefusedBlocks, RequestsTraced, SegmentCounts, Status,
+    MemoryFrames, Recording, RecordingState, RefusedBlocks, RequestsTraced, SegmentCounts, Status,
 };
 use super::vms::{
     Admission, BlockCounts, Curve, CurvePoint, Demand, FlashWritten, ImageRead, ImageReader,
@@ -111,6 +111,11 @@ fn cache() -> CacheStatus {
         cached_blocks: 1_000_000,
         blocks_max: 2_600_000,
         memory_bytes: 30 << 20,
+        memory_frames: MemoryFrames {
+            staged: 3_000,
+            ahead: 0,
+            hot: 20_000,
+        },
         waiting_bytes: 1 << 20,
         recovery_seconds: 0.41,
         recovered_blocks: 990_000,

@@ -146,6 +146,17 @@ pub enum CacheState {
     Silent,
 }
 
+/// Blocks in main memory, by why they are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MemoryFrames {
+    /// Admission has not decided yet whether they enter the flash.
+    pub staged: u64,
+    /// They were prefetched, and nobody has read them yet.
+    pub ahead: u64,
+    /// They were read, and are worth a copy.
+    pub hot: u64,
+}
+
 /// A cache: a flash file or device and what is on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CacheStatus {
@@ -168,6 +179,9 @@ pub struct CacheStatus {
     pub blocks_max: u64,
     /// Main memory for all that is remembered of blocks on flash.
     pub memory_bytes: u64,
+    /// Blocks in main memory, by why they are there.
+    #[serde(default)]
+    pub memory_frames: MemoryFrames,
     /// Bytes that wait in main memory to be written to flash.
     pub waiting_bytes: u64,
     /// Memory that its clients have allocated.

@@ -161,6 +161,22 @@ impl<'a> Admitter<'a> {
         self.offer(asker, disk, block, page);
     }
 
+    /// A block is read that is not on flash, and whose bytes are in memory because it is hot.
+    pub(crate) fn offer_hot(
+        &mut self,
+        arrival: Option<Arrival>,
+        disk: DiskSlot,
+        block: BlockIndex,
+        page: &[u8],
+    ) {
+        let asker = Asker {
+            arrival: self.admission.still(arrival),
+            prefetch: false,
+            source: Source::Fill,
+        };
+        self.offer(asker, disk, block, page);
+    }
+
     /// Asks what becomes of a block that is neither on flash nor staged, and does it.
     fn offer(&mut self, asker: Asker, disk: DiskSlot, block: BlockIndex, page: &[u8]) {
         let key = Key::new(disk, block);
@@ -189,6 +205,22 @@ impl<'a> Admitter<'a> {
                 }
             }
             None => self.ports.stats.not_admitted.settings += 1,
+        }
+        self.keep_hot(asker, disk, block, page);
+    }
+
+    /// A block that was read may have a frame, unless it is staged.
+    fn keep_hot(&mut self, asker: Asker, disk: DiskSlot, block: BlockIndex, page: &[u8]) {
+        let Some(tenant) = self.disks.tenant_of(disk) else {
+            return;
+        };
+        if asker.source == Source::Fill
+            && !asker.prefetch
+            && self.admission.frames().keeps_hot(tenant)
+        {
+            let (admission, pool) = (&mut self.admission, self.ports.pool());
+            let frames = admission.frames_mut();
+            frames.read(tenant, Key::new(disk, block), || pool.copy_of(page));
         }
     }
 

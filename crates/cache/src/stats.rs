@@ -121,11 +121,13 @@ pub struct DiskStats {
     pub read_bytes: u64,
     /// Bytes that guests wrote.
     pub written_bytes: u64,
-    /// Blocks (or parts) read that were in the cache.
+    /// Blocks (or parts) read from the cache's flash, or on their way there.
     pub read_block_hits: u64,
     /// Blocks (or parts) read whose bytes were staged in memory.
     pub read_block_staged_hits: u64,
-    /// Blocks (or parts) read that were in neither.
+    /// Blocks (or parts) read whose bytes came from a copy in memory because they are hot, whether on flash or not.
+    pub read_block_hot_hits: u64,
+    /// Blocks (or parts) read that were nowhere here.
     pub read_block_misses: u64,
     /// Bytes of its blocks written to flash, for whatever cause.
     pub flash_written_bytes: u64,

@@ -9,6 +9,7 @@ use cache::{Verb, WriteBack};
 use rig::{Rig, page};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use tenancy::Settings;
 use units::{BLOCK_BYTES, Bytes, Duration, Offset};
 
 /// A guest's memory.
@@ -176,4 +177,40 @@ fn what_the_origin_lacks_goes_by_way_of_a_buffer() {
     rig.pass(Duration::from_millis(200));
     let id = ask(&mut rig, 5 * BLOCK_BYTES, &Lap::new(1));
     assert_eq!(rig.bytes(id), Some(Ok(page(9))));
+}
+
+/// The old bytes are right for a read that began before the write, and for none that begins after it.
+#[test]
+fn what_a_write_overtakes_has_no_copy_in_memory() {
+    for in_place in [false, true] {
+        let mut rig = warm();
+        let settings = Settings {
+            frames: Some(Bytes::mib(1)),
+            ..Settings::default()
+        };
+        let now = rig.now();
+        rig.cache_mut().set_tenancy(Some(settings), now).unwrap();
+        rig.hold_flash = true;
+        let lap = Lap::new(1);
+        let read = if in_place {
+            ask(&mut rig, BLOCK_BYTES, &lap)
+        } else {
+            rig.begin_read(1)
+        };
+        let write = rig.begin_write(1, 9);
+        rig.free();
+        assert!(rig.in_place.contains_key(&read) || rig.bytes(read) == Some(Ok(page(2))));
+        assert_eq!(rig.answer(write), Some(Ok(())));
+        assert_eq!(rig.read(2).unwrap(), page(3));
+        rig.pass(Duration::from_secs(1));
+        assert_eq!(rig.read(1).unwrap(), page(9), "in place: {in_place}");
+        let hot_hits = |rig: &mut Rig| {
+            let disk = rig.disk;
+            let stats = rig.cache_mut().facts().stats_of(disk);
+            stats.unwrap().read_block_hot_hits
+        };
+        assert_eq!(hot_hits(&mut rig), 0);
+        assert_eq!(rig.read(2).unwrap(), page(3));
+        assert_eq!(hot_hits(&mut rig), 1, "what nobody wrote has one");
+    }
 }

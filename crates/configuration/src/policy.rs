@@ -20,6 +20,10 @@ pub struct PolicyConfig {
     pub fill: bool,
     /// Memory for what admission stages and remembers.
     pub staging: Text<Staging>,
+    /// Memory for all blocks in memory; `auto` is what staging needs.
+    pub frames: Text<Auto<Bytes>>,
+    /// Which blocks that are read are worth a frame.
+    pub hot: Text<policy::memory::Spec>,
     /// What the flash may be written.
     pub write_budget: Text<Switch<Rate>>,
     /// How the flash is divided.
@@ -49,6 +53,8 @@ impl Default for PolicyConfig {
             admission: Text(daemon.admission),
             fill: daemon.fill,
             staging: Text(Staging::Auto),
+            frames: Text(Auto::Auto),
+            hot: Text(daemon.hot),
             write_budget: Text(Switch::Off),
             allocation: Text(daemon.allocation),
             spare: match daemon.spare {
@@ -113,6 +119,12 @@ change! {
         /// Memory for what admission stages and remembers, or `auto`.
         #[schema(value_type = Option<String>, example = "256MiB")]
         staging: Text<Staging>,
+        /// Memory for all blocks in memory, staged, prefetched and hot, or `auto`: what staging needs.
+        #[schema(value_type = Option<String>, example = "2GiB")]
+        frames: Text<Auto<Bytes>>,
+        /// Which blocks that are read are worth a frame.
+        #[schema(value_type = Option<String>, example = "s3-fifo")]
+        hot: Text<policy::memory::Spec>,
         /// What the flash may be written, or `off`.
         #[schema(value_type = Option<String>, example = "1DWPD")]
         write_budget: Text<Switch<Rate>>,

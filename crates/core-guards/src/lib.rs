@@ -28,6 +28,8 @@ guards::guards! {
         ErasureUnstages,
         /// Staged blocks leave with their disk.
         DetachUnstages,
+        /// What was read from flash has a frame in memory only if its block has not changed meanwhile.
+        FrameDies,
         /// No block is fetched that is staged: two copies would be admitted.
         NoFillOfStaged,
         /// A write that overlapped another does not enter a block that was not cached.

@@ -7,7 +7,8 @@ use super::shards::{Pulse, Shard};
 use api::front_ends::{RequestMemory, VhostUser};
 use api::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskState, DiskStatus,
-    FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, RefusedBlocks, SegmentCounts,
+    FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, MemoryFrames, RefusedBlocks,
+    SegmentCounts,
 };
 use api::write_back::{DestageState, KeptOnFlash, WriteBackSettings, WriteBackStatus};
 use cache::{DropReason, Mode};
@@ -28,6 +29,7 @@ pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
         cached_blocks: 0,
         blocks_max: 0,
         memory_bytes: 0,
+        memory_frames: MemoryFrames::default(),
         waiting_bytes: 0,
         request_memory: RequestMemory::default(),
         recovery_seconds: 0.0,
@@ -90,6 +92,11 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
         cached_blocks: cache.cached_blocks,
         blocks_max: cache.blocks_max,
         memory_bytes: cache.memory.get(),
+        memory_frames: MemoryFrames {
+            staged: cache.staged_blocks,
+            ahead: cache.ahead_blocks,
+            hot: cache.hot_blocks,
+        },
         waiting_bytes: cache.buffered.get(),
         request_memory: request_memory(&status.request_memory),
         recovery_seconds: seconds(status.opening.time),
@@ -259,6 +266,7 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> Di
             written_bytes: stats.written_bytes,
             read_block_hits: stats.read_block_hits,
             read_block_staged_hits: stats.read_block_staged_hits,
+            read_block_hot_hits: stats.read_block_hot_hits,
             read_block_misses: stats.read_block_misses,
             flash_written_bytes: stats.flash_written_bytes,
             origin_read_bytes: stats.origin_read_bytes,

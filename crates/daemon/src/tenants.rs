@@ -35,6 +35,11 @@ pub(crate) fn settings(
             .staging
             .0
             .bytes(flash.capacity.bytes(), policy.memory.0),
+        frames: match policy.frames.0 {
+            configuration::Auto::Auto => None,
+            configuration::Auto::Fixed(bytes) => Some(bytes),
+        },
+        hot: policy.hot.0.clone(),
         budget,
         allocation: policy.allocation.0.clone(),
         spare: match policy.spare {

@@ -132,10 +132,17 @@ fn memory(
         .iter()
         .map(|(_, tenant)| each(settings, tenant))
         .sum();
-    let sum = settings.staging + needs;
+    let frames = settings.frames.unwrap_or(settings.staging);
+    if frames < settings.staging {
+        return Err(SettingsError::Frames {
+            frames,
+            staging: settings.staging,
+        });
+    }
+    let sum = frames + needs;
     if sum > settings.memory {
         return Err(SettingsError::Memory {
-            staging: settings.staging,
+            frames,
             tenants: tenants.len(),
             needs,
             sum,

@@ -78,13 +78,23 @@ pub enum SettingsError {
         /// What is divided.
         capacity: Bytes,
     },
+    /// What is staged would not fit.
+    #[error(
+        "{frames} for blocks in memory is less than the {staging} of staging that it holds: give more, or lower staging"
+    )]
+    Frames {
+        /// How much it was to be.
+        frames: Bytes,
+        /// What may be staged.
+        staging: Bytes,
+    },
     /// The tenants would need more memory than they may have.
     #[error(
-        "{staging} of staging and {needs} for what is measured of {tenants} tenants come to {sum}, above the memory limit of {limit}: raise it, or lower staging or the samples"
+        "{frames} for staging and blocks in memory and {needs} for what is measured of {tenants} tenants come to {sum}, above the memory limit of {limit}: raise it, or lower staging, the memory for blocks or the samples"
     )]
     Memory {
-        /// For staging.
-        staging: Bytes,
+        /// For staging, and what else has frames in memory.
+        frames: Bytes,
         /// How many there would be.
         tenants: usize,
         /// What their measures can come to need.

@@ -103,6 +103,11 @@ pub struct Settings {
     /// Memory for what admission stages and remembers, of all tenants together; divided in proportion
     /// to their shares.
     pub staging: Bytes,
+    /// Memory for all frames of blocks in memory, staged, prefetched and hot, and their tables; none is what staging
+    /// needs, so that nothing is hot.
+    pub frames: Option<Bytes>,
+    /// Which blocks that are read are worth a frame.
+    pub hot: policy::memory::Spec,
     /// What the device may be written.
     pub budget: Option<Budget>,
     /// How flash is divided.
@@ -158,6 +163,8 @@ impl Default for Settings {
             admission: "always".parse().expect(spec),
             fill: false,
             staging: Bytes::ZERO,
+            frames: None,
+            hot: policy::memory::Spec::default(),
             budget: None,
             allocation: "equal".parse().expect(spec),
             spare: Spare::Lent,

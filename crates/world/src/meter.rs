@@ -47,6 +47,14 @@ impl Meter {
             (settings.staging, settings.memory)
         });
         let staged = Bytes::new(status.staged_blocks * 4096);
+        let frames = settings.and_then(|settings| settings.frames);
+        if frames.is_some_and(|frames| status.staged > frames) {
+            let held = status.staged;
+            return Err(Violation::new(
+                "I7",
+                format!("{held} of frames in memory, {frames:?} may be"),
+            ));
+        }
         if staged > staging || status.admission > memory {
             return Err(Violation::new(
                 "I7",

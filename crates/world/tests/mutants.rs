@@ -117,8 +117,10 @@ macro_rules! missed {
 /// `crates/cache/tests/back.rs`; flash that is believed again before what writes had passed is durable, by
 /// `crates/cache/tests/late_writes.rs`; what a flush says of what another has lost, and what a log has written and a flush for somebody
 /// else has lost, by `crates/cache/tests/failed_flush.rs`; what another host reads, by `sites_mutants.rs`;
-/// what is shipped to another host, by `crates/cache/tests/shipping.rs`.
-const TESTED_ELSEWHERE: [Guard; 22] = [
+/// what is shipped to another host, by `crates/cache/tests/shipping.rs`; a copy in memory of what a write has overtaken, by
+/// `crates/cache/tests/in_place.rs`.
+const TESTED_ELSEWHERE: [Guard; 23] = [
+    Guard::FrameDies,
     Guard::HeldStandsStill,
     Guard::VerifyBeforeShip,
     Guard::RecordsFollow,

@@ -101,14 +101,19 @@ impl<'a> Commands<'a> {
     }
 
     fn drop_blocks(&mut self, id: ControlId, disk: DiskSlot) {
+        self.drop_frames(disk);
+        let attached = self.state.disks.attached(disk).map(|_| ());
+        let clean = attached.and_then(|()| self.state.flash.check_clean(disk));
+        self.begin_job(id, clean.map(|()| Kind::Drop { disk }));
+    }
+
+    /// Everything that memory has of a disk leaves.
+    fn drop_frames(&mut self, disk: DiskSlot) {
         if let Some(tenant) = self.state.disks.tenant_of(disk) {
             self.state
                 .admission
                 .change_all(tenant, |key| key.disk() == disk);
         }
-        let attached = self.state.disks.attached(disk).map(|_| ());
-        let clean = attached.and_then(|()| self.state.flash.check_clean(disk));
-        self.begin_job(id, clean.map(|()| Kind::Drop { disk }));
     }
 
     fn begin_job(&mut self, id: ControlId, kind: Result<Kind, ControlError>) {
@@ -203,7 +208,12 @@ impl<'a> Commands<'a> {
                 }
                 ControlOutcome::Done
             }
-            Kind::Drop { .. } | Kind::Stop => ControlOutcome::Done,
+            Kind::Drop { disk } => {
+                // What was read from flash since the command came may be in memory.
+                self.drop_frames(disk);
+                ControlOutcome::Done
+            }
+            Kind::Stop => ControlOutcome::Done,
         };
         let effect = Effect::ControlDone {
             id: job.id,

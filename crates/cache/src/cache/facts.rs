@@ -67,6 +67,10 @@ pub struct Status {
     pub buffered: Bytes,
     /// Blocks whose bytes are staged in memory.
     pub staged_blocks: u64,
+    /// Blocks that were prefetched into memory.
+    pub ahead_blocks: u64,
+    /// Blocks that are hot: copies in memory of what was read.
+    pub hot_blocks: u64,
     /// Memory of all frames of blocks in memory, with the tables that find them.
     pub staged: Bytes,
     /// Memory of the admission, as it counts it: what is staged included.
@@ -227,6 +231,8 @@ impl<'a> Facts<'a> {
                 memory: Bytes::ZERO,
                 buffered: Bytes::ZERO,
                 staged_blocks: 0,
+                ahead_blocks: 0,
+                hot_blocks: 0,
                 staged: Bytes::ZERO,
                 admission: Bytes::ZERO,
                 error: None,
@@ -253,6 +259,8 @@ impl<'a> Facts<'a> {
             memory: flash.facts().memory_bytes() + views,
             buffered: flash.facts().buffered(),
             staged_blocks: self.admission.frames().len(Kind::Staged).into(),
+            ahead_blocks: self.admission.frames().len(Kind::Ahead).into(),
+            hot_blocks: self.admission.frames().len(Kind::Hot).into(),
             staged: self.admission.frames().memory(),
             admission: self.admission.memory(),
             error: self.admission.error().map(ToString::to_string),

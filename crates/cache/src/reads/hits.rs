@@ -75,6 +75,11 @@ impl GuestReads<'_> {
     }
 
     fn place_filled(&mut self, hit: &Hit, place: &Place, result: Result<(), IoError>) {
+        let mut copy = if self.admission.frames().has_room_for_hot() {
+            self.page_for_hot(hit)
+        } else {
+            None
+        };
         let flash = self.flash.source_mut(hit.dirty);
         if hit.abandoned {
             if let Some(flash) = flash {
@@ -87,10 +92,21 @@ impl GuestReads<'_> {
             return self.refetch(hit);
         };
         let ports = &mut self.ports.store;
-        if result.is_ok() && flash.is_whole_in(ports, hit.slot, hit.count, place) {
+        let is_whole = result.is_ok()
+            && match &mut copy {
+                None => flash.is_whole_in(ports, hit.slot, hit.count, place, |_, _| ()),
+                Some(copy) => flash.is_whole_in(ports, hit.slot, hit.count, place, |i, page| {
+                    let at = i as usize * PAGE_BYTES;
+                    copy[at..at + PAGE_BYTES].copy_from_slice(page);
+                }),
+            };
+        if is_whole {
             flash.succeeded();
             flash.unpin(hit.slot);
             self.ports.stats.in_place_bytes += place.len() as u64;
+            if let Some(copy) = copy {
+                self.keep_hot(hit, &copy[..place.len()]);
+            }
             let ended = self.state.reads.filled_in_place(hit.read);
             return self.end_read(ended);
         }
@@ -127,6 +143,9 @@ impl GuestReads<'_> {
         }
         match buf {
             Some(buf) if whole => {
+                if self.admission.frames().has_room_for_hot() && self.keeps_hot(hit) {
+                    self.keep_hot(hit, &buf[..hit.count as usize * PAGE_BYTES]);
+                }
                 let bytes = buf.freeze().slice(hit.skip..hit.skip + hit.length);
                 self.fill_part(hit.read, hit.part, bytes);
             }

@@ -3,7 +3,7 @@
 //! ```text
 //!  request ─► runs ─┬─ on flash ──► read, verify ──┬─► part
 //!                   │                  wrong, late └─► origin ─► part
-//!                   ├─ in memory, staged ─────────────► part
+//!                   ├─ in memory, staged or hot ──────► part
 //!                   ├─ being fetched ─► join the fill ─► part
 //!                   └─ nowhere ─► fill ─► part, and admit
 //! ```
@@ -11,6 +11,7 @@
 //! The reply goes out when every part is there, or with the first error.
 
 mod hits;
+mod hot;
 mod misses;
 mod prefetch;
 
@@ -146,14 +147,24 @@ impl<'a> GuestReads<'a> {
                 self.count_hits(id, block, 1);
                 self.read_from_memory(id, at, end, &bytes)
             }
-            Location::Flash(slot) => self.read_hit_run(id, disk, at, end, slot),
+            Location::Flash(slot) => {
+                if self.admission.frames().has_hot()
+                    && let Some(end) = self.read_hot(id, disk, at, end)
+                {
+                    return end;
+                }
+                self.read_hit_run(id, disk, at, end, slot)
+            }
             Location::Nowhere => match self.admission.staged(Key::new(disk, block)) {
                 Some(bytes) => {
                     let bytes = bytes.clone();
                     self.read_staged(id, disk, block);
                     self.read_from_memory(id, at, end, &bytes)
                 }
-                None => self.read_miss_run(id, disk, at, end),
+                None => match self.read_hot_miss(id, disk, at, end) {
+                    Some(end) => end,
+                    None => self.read_miss_run(id, disk, at, end),
+                },
             },
         }
     }
@@ -275,10 +286,17 @@ impl<'a> GuestReads<'a> {
     /// Counts a run of blocks (or parts) that a read found on flash or on its way there.
     #[inline]
     pub(super) fn count_hits(&mut self, id: ReadId, first: BlockIndex, count: u32) {
+        let disk = self.state.reads.get(id).disk();
+        self.disks.stats(disk).read_block_hits += u64::from(count);
+        self.count_use(id, first, count);
+    }
+
+    /// Tells views and admission of blocks that are on flash, wherever a read has them from.
+    #[inline]
+    pub(super) fn count_use(&mut self, id: ReadId, first: BlockIndex, count: u32) {
         let read = self.state.reads.get(id);
         let (disk, vm, arrival) = (read.disk(), read.vm(), read.arrival());
         let prefetch = read.is_prefetch();
-        self.disks.stats(disk).read_block_hits += u64::from(count);
         if let Some(views) = self.disks.views(disk) {
             views.read(vm, first, count.into(), true);
         }

@@ -149,6 +149,23 @@ pub(super) const FAMILIES: &[Family] = &[
         memory_bytes
     ),
     Family {
+        name: "memory_frames",
+        unit: None,
+        help: "Blocks in main memory, by why they are there: staged, ahead (prefetched), hot",
+        labels: &["cache", "kind"],
+        read: Read::Gauge(|snapshot, out| {
+            caches(snapshot, out, Some(("kind", "staged")), |cache| {
+                Number::Whole(cache.memory_frames.staged)
+            });
+            caches(snapshot, out, Some(("kind", "ahead")), |cache| {
+                Number::Whole(cache.memory_frames.ahead)
+            });
+            caches(snapshot, out, Some(("kind", "hot")), |cache| {
+                Number::Whole(cache.memory_frames.hot)
+            });
+        }),
+    },
+    Family {
         name: "cache_segments",
         unit: None,
         help: "Segments by state: free, open, closed, reclaiming",
@@ -405,8 +422,8 @@ pub(super) const FAMILIES: &[Family] = &[
         read: Read::Counter(|snapshot, out| {
             disks(snapshot, out, None, |disk| {
                 let counters = &disk.counters;
-                let found = counters.read_block_hits + counters.read_block_staged_hits;
-                Number::Whole(found + counters.read_block_misses)
+                let in_memory = counters.read_block_staged_hits + counters.read_block_hot_hits;
+                Number::Whole(counters.read_block_hits + in_memory + counters.read_block_misses)
             });
         }),
     },
@@ -416,12 +433,20 @@ pub(super) const FAMILIES: &[Family] = &[
         "Blocks, or parts of one, that guests read and that were on flash",
         read_block_hits
     ),
-    disk_counter!(
-        "disk_read_block_staged_hits",
-        None,
-        "Blocks, or parts of one, that guests read and that were in memory: staged",
-        read_block_staged_hits
-    ),
+    Family {
+        name: "disk_read_block_memory_hits",
+        unit: None,
+        help: "Blocks, or parts of one, that guests read from memory, by why they were there: staged, hot",
+        labels: &["disk", "vm", "cache", "kind"],
+        read: Read::Counter(|snapshot, out| {
+            disks(snapshot, out, Some(("kind", "staged")), |disk| {
+                Number::Whole(disk.counters.read_block_staged_hits)
+            });
+            disks(snapshot, out, Some(("kind", "hot")), |disk| {
+                Number::Whole(disk.counters.read_block_hot_hits)
+            });
+        }),
+    },
     disk_counter!(
         "disk_flash_written",
         Some("bytes"),

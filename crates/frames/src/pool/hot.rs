@@ -7,6 +7,18 @@ use super::Frames;
 use crate::kind::{Kind, kind_of, tenant_of};
 
 impl<K: Key, B> Frames<K, B> {
+    /// Whether there are frames for hot blocks, whosever.
+    #[inline]
+    pub fn has_room_for_hot(&self) -> bool {
+        self.hot_max > 0
+    }
+
+    /// Whether a block is hot, whosever.
+    #[inline]
+    pub fn has_hot(&self) -> bool {
+        self.len(Kind::Hot) > 0
+    }
+
     /// Whether a tenant has frames for hot blocks.
     #[inline]
     pub fn keeps_hot(&self, tenant: TenantSlot) -> bool {
@@ -47,7 +59,7 @@ impl<K: Key, B> Frames<K, B> {
     /// A hot block is read: its bytes. None if it is not one.
     #[inline]
     pub fn hit(&mut self, key: K) -> Option<&B> {
-        if self.len(Kind::Hot) == 0 {
+        if !self.has_hot() {
             return None;
         }
         let place = self.rows.find(key)?;

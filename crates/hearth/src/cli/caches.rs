@@ -9,7 +9,7 @@ use api::client::Client;
 use api::client::Method;
 use api::types::CacheStatus;
 use clap::Args;
-use configuration::{Name, PolicyChange, Spare, Staging, Switch, Text, Window};
+use configuration::{Auto, Name, PolicyChange, Spare, Staging, Switch, Text, Window};
 use policy::admission::budget::Rate;
 use policy::{admission, allocation, prediction};
 use std::fmt::{self, Write};
@@ -34,6 +34,12 @@ pub struct Set {
     /// Memory for what admission remembers and for blocks that wait in memory, or `auto`
     #[arg(long, value_name = "SIZE|auto", group = "what")]
     pub staging: Option<Staging>,
+    /// Memory for all blocks in memory, staged, prefetched and hot, or `auto`: what staging needs
+    #[arg(long, value_name = "SIZE|auto", group = "what")]
+    pub frames: Option<Auto<Bytes>>,
+    /// Which blocks that are read are worth a frame of it, such as s3-fifo, w-tinylfu, lru or frequency
+    #[arg(long, value_name = "POLICY", group = "what")]
+    pub hot: Option<policy::memory::Spec>,
     /// What the flash may be written, such as 1TiB/day, 20MiB/s or 1DWPD, or `off`
     #[arg(long, value_name = "RATE|off", group = "what")]
     pub write_budget: Option<Switch<Rate>>,
@@ -59,7 +65,7 @@ pub struct Set {
     #[arg(long, value_name = "SIZE", group = "what")]
     pub memory: Option<Bytes>,
     /// Take back all that was set while the daemon ran: the configuration file's word holds again
-    #[arg(long, group = "what", conflicts_with_all = ["enabled", "admission", "fill", "staging", "write_budget", "allocation", "spare", "reuses", "window", "prediction", "hysteresis", "memory"])]
+    #[arg(long, group = "what", conflicts_with_all = ["enabled", "admission", "fill", "staging", "frames", "hot", "write_budget", "allocation", "spare", "reuses", "window", "prediction", "hysteresis", "memory"])]
     pub reset: bool,
 }
 
@@ -70,6 +76,8 @@ impl Set {
             admission: self.admission.clone().map(Text),
             fill: self.fill,
             staging: self.staging.map(Text),
+            frames: self.frames.map(Text),
+            hot: self.hot.clone().map(Text),
             write_budget: self.write_budget.clone().map(Text),
             allocation: self.allocation.clone().map(Text),
             spare: self.spare,
@@ -126,7 +134,7 @@ pub(super) fn words(settings: &PolicyChange, changed: &[String]) -> String {
             Some(Spare::Lent) | None => "lent",
         };
         format!(
-            "admission {}{}, staging {}, write budget {}, allocation {}, spare {spare}, window {}, \
+            "admission {}{}, staging {}, frames {}, hot {}, write budget {}, allocation {}, spare {spare}, window {}, \
              prediction {}",
             text(settings.admission.as_ref()),
             if settings.fill == Some(true) {
@@ -135,6 +143,8 @@ pub(super) fn words(settings: &PolicyChange, changed: &[String]) -> String {
                 ""
             },
             text(settings.staging.as_ref()),
+            text(settings.frames.as_ref()),
+            text(settings.hot.as_ref()),
             text(settings.write_budget.as_ref()),
             text(settings.allocation.as_ref()),
             text(settings.window.as_ref()),

@@ -21,6 +21,8 @@ const ADMISSION: [&str; 13] = [
     "reuse-age:data=0.5",
 ];
 
+const HOT: [&str; 4] = ["s3-fifo", "w-tinylfu", "lru", "frequency"];
+
 const ALLOCATION: [&str; 8] = [
     "equal",
     "static",
@@ -41,10 +43,16 @@ pub(crate) fn draw_settings(dice: &mut Prng, capacity: Capacity) -> Settings {
         let budget = Budget::per_day(Bytes::new(per_second * 24 * 3600));
         budget.expect("it is not nothing").with_burst(burst)
     });
+    let staging = Bytes::kib(*pick(dice, &[0, 64, 64, 200, 1_000]));
+    // Of dice of their own, so that worlds without copies in memory stay what they were.
+    let mut others = dice.clone();
+    let copies = *pick(&mut others, &[0, 0, 200, 1_000]);
     Settings {
+        frames: (copies > 0).then(|| staging + Bytes::kib(copies)),
+        hot: pick(&mut others, &HOT).parse().expect(spec),
         admission: pick(dice, &ADMISSION).parse().expect(spec),
         fill: dice.one_in(3),
-        staging: Bytes::kib(*pick(dice, &[0, 64, 64, 200, 1_000])),
+        staging,
         budget,
         allocation: pick(dice, &ALLOCATION).parse().expect(spec),
         spare: *pick(
