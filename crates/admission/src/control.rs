@@ -563,16 +563,16 @@ mod tests {
     fn a_prefetched_block_is_read_once_from_memory_and_a_change_ends_it() {
         let mut control = with("staging");
         for block in 0..3 {
-            assert!(control.frames_mut().put_ahead(VM, block, block));
+            assert!(control.frames_mut().ahead().put(VM, block, 3, block));
         }
         assert_eq!(control.frames().len(Kind::Ahead), 3);
-        assert_eq!(control.frames_mut().use_ahead(1), Some(1));
-        assert_eq!(control.frames_mut().use_ahead(1), None);
+        assert_eq!(control.frames_mut().ahead().read(1), Some((3, 1)));
+        assert_eq!(control.frames_mut().ahead().read(1), None);
         assert!(control.change(VM, 2));
-        assert_eq!(control.frames_mut().use_ahead(2), None);
+        assert_eq!(control.frames_mut().ahead().read(2), None);
         control.change_all(VM, |block| block == 0);
         assert!(control.frames().is_empty());
-        let counts = control.frames().ahead_counts(VM);
+        let counts = control.frames_mut().ahead().counts(VM);
         assert_eq!((counts.used, counts.wasted), (1, 2));
         assert_eq!(control.tenancy().unwrap().counts(VM).unwrap().unstaged, 0);
     }

@@ -26,6 +26,8 @@ pub struct DiskCounters {
     pub read_block_staged_hits: u64,
     /// Blocks, or parts of one, that were read from a copy in memory because they are hot, whether on flash or not.
     pub read_block_hot_hits: u64,
+    /// Blocks, or parts of one, that were read and were in memory because they were prefetched.
+    pub read_block_ahead_hits: u64,
     /// Blocks, or parts of one, that were read and were in neither.
     pub read_block_misses: u64,
     /// Bytes written to flash for this disk: fills and updates.
@@ -40,4 +42,17 @@ pub struct DiskCounters {
     pub destaged_bytes: u64,
     /// Writes that waited for room in the dirty log.
     pub stalled_writes: u64,
+}
+
+impl DiskCounters {
+    /// Blocks, or parts of one, that were read and were here: on flash or in memory.
+    pub const fn found_blocks(&self) -> u64 {
+        let in_memory = self.read_block_staged_hits + self.read_block_hot_hits;
+        self.read_block_hits + in_memory + self.read_block_ahead_hits
+    }
+
+    /// Blocks, or parts of one, that were read.
+    pub const fn read_blocks(&self) -> u64 {
+        self.found_blocks() + self.read_block_misses
+    }
 }

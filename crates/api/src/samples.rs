@@ -19,8 +19,8 @@ use super::types::{
 };
 use super::vms::{
     Admission, BlockCounts, Curve, CurvePoint, Demand, FlashWritten, ImageRead, ImageReader,
-    ImageStatus, ImageUse, ImageUser, PolicyStatus, Share, Sharing, VmCounters, VmSettings,
-    VmStatus, Vms, WriteBudget,
+    ImageStatus, ImageUse, ImageUser, PolicyStatus, Prefetch, Share, Sharing, VmCounters,
+    VmSettings, VmStatus, Vms, WriteBudget,
 };
 use super::write_back::{DestageState, WriteBackSettings, WriteBackStatus};
 use configuration::DestageOrder;
@@ -327,6 +327,14 @@ pub fn share() -> Share {
         hit_ratio: read_hit_ratio * 0.9,
     };
     Share {
+        prefetch: Some(Prefetch {
+            fetched_blocks: 500_000,
+            used_blocks: 470_000,
+            wasted_blocks: 29_000,
+            refused_guesses: 12_000,
+            dropped_guesses: 300,
+            memory_bytes: 40 << 10,
+        }),
         cache: name("main"),
         error: None,
         share_blocks: 4 * GIB,

@@ -70,7 +70,27 @@ pub struct Share {
     pub curve: Curve,
     /// Of a base image: whose its cached blocks are. Estimated from a sample.
     pub sharing: Option<Sharing>,
+    /// What became of guesses of what it reads next; none while nobody guesses.
+    #[serde(default)]
+    pub prefetch: Option<Prefetch>,
     /// Main memory for all that is known of it, staged blocks included.
+    pub memory_bytes: u64,
+}
+
+/// What became of guesses of what a VM reads next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Prefetch {
+    /// Blocks that were fetched into memory.
+    pub fetched_blocks: u64,
+    /// Of these, read before they left memory.
+    pub used_blocks: u64,
+    /// Of these, gone unread: for other blocks, or because they changed.
+    pub wasted_blocks: u64,
+    /// Guesses that were not worth their price.
+    pub refused_guesses: u64,
+    /// Guesses that came to nothing because the VM's own reads kept the origin busy.
+    pub dropped_guesses: u64,
+    /// Main memory of the miners and the price.
     pub memory_bytes: u64,
 }
 
@@ -271,7 +291,7 @@ pub struct VmCounters {
     pub read_requests: u64,
     /// Write requests.
     pub write_requests: u64,
-    /// Blocks, or parts of one, that were read and were in the cache.
+    /// Blocks, or parts of one, that were read and were in the cache, on flash or in memory.
     pub read_block_hits: u64,
     /// Blocks, or parts of one, that were read and were not.
     pub read_block_misses: u64,

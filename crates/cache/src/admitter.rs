@@ -119,7 +119,7 @@ impl<'a> Admitter<'a> {
 
     fn asker_of(&self, read: &Read) -> Asker {
         Asker {
-            arrival: self.admission.still(read.arrival()),
+            arrival: self.admission.still(read.arrival().copied()),
             prefetch: read.is_prefetch(),
             source: Source::Fill,
         }
@@ -161,8 +161,8 @@ impl<'a> Admitter<'a> {
         self.offer(asker, disk, block, page);
     }
 
-    /// A block is read that is not on flash, and whose bytes are in memory because it is hot.
-    pub(crate) fn offer_hot(
+    /// A block is read that is not on flash, and whose bytes are in memory: it is hot, or was prefetched.
+    pub(crate) fn offer_at_hand(
         &mut self,
         arrival: Option<Arrival>,
         disk: DiskSlot,

@@ -4,10 +4,12 @@
 //! may be older than the write. Those who wait for it still get it, since they asked before the
 //! write was answered; but it is not admitted, and nobody joins it any more.
 
-use crate::under_way::ReadId;
+use crate::foresight::Promise;
+use crate::under_way::{ReadId, index};
+use block_io::PAGE_BYTES;
 use slab::Slab;
 use std::collections::BTreeMap;
-use units::{BlockIndex, DiskSlot};
+use units::{BLOCK_BYTES, BlockIndex, DiskSlot, Map};
 
 pub(crate) type FillId = usize;
 
@@ -29,9 +31,31 @@ pub(crate) struct Fill {
     pub(crate) count: u64,
     pub(crate) killed: bool,
     pub(crate) waiters: Vec<Waiter>,
+    /// It was fetched for a guess, which this says.
+    pub(crate) ahead: Option<Promise>,
+}
+
+impl Waiter {
+    /// Whether it waits for the block of the fill with this number.
+    pub(crate) fn has(&self, at: u64) -> bool {
+        let start = index(at * BLOCK_BYTES);
+        self.skip < start + PAGE_BYTES && start < self.skip + self.length
+    }
 }
 
 impl Fill {
+    /// For nobody yet.
+    pub(crate) fn new(disk: DiskSlot, first: BlockIndex, count: u64) -> Self {
+        Self {
+            disk,
+            first,
+            count,
+            killed: false,
+            waiters: Vec::new(),
+            ahead: None,
+        }
+    }
+
     fn contains(&self, block: BlockIndex) -> bool {
         block >= self.first && block.get() < self.first.get() + self.count
     }
@@ -43,16 +67,18 @@ impl Fill {
 /// next one. So they are found by their first block, in the logarithm of their number.
 #[derive(Default)]
 pub(crate) struct Fills {
-    fills: Slab<Fill>,
+    table: Slab<Fill>,
     /// By disk: those that may be joined, by their first block. Numbers, since the end of a range may
     /// lie behind the last block that there can be.
     joinable: Vec<BTreeMap<u64, FillId>>,
+    /// By disk: how many somebody waits for.
+    waited_for: Map<DiskSlot, u32>,
 }
 
 impl Fills {
     pub(crate) fn insert(&mut self, fill: Fill) -> FillId {
         let (disk, first, killed) = (fill.disk.index(), fill.first, fill.killed);
-        let id = self.fills.insert(fill);
+        let id = self.table.insert(fill);
         if killed {
             return id;
         }
@@ -65,19 +91,33 @@ impl Fills {
     }
 
     pub(crate) fn remove(&mut self, id: FillId) -> Fill {
-        let fill = self.fills.remove(id);
+        let fill = self.table.remove(id);
         if !fill.killed {
             self.joinable[fill.disk.index()].remove(&fill.first.get());
+        }
+        if !fill.waiters.is_empty()
+            && let Some(count) = self.waited_for.get_mut(&fill.disk)
+        {
+            *count -= 1;
         }
         fill
     }
 
     pub(crate) fn disk(&self, id: FillId) -> DiskSlot {
-        self.fills[id].disk
+        self.table[id].disk
     }
 
     pub(crate) fn join(&mut self, id: FillId, waiter: Waiter) {
-        self.fills[id].waiters.push(waiter);
+        let fill = &mut self.table[id];
+        if fill.waiters.is_empty() {
+            *self.waited_for.entry(fill.disk).or_insert(0) += 1;
+        }
+        fill.waiters.push(waiter);
+    }
+
+    /// Whether somebody waits for blocks of a disk that are on their way.
+    pub(crate) fn is_waited_for(&self, disk: DiskSlot) -> bool {
+        self.waited_for.get(&disk).is_some_and(|count| *count > 0)
     }
 
     /// The joinable fill of a disk that begins last at or before this block.
@@ -94,7 +134,7 @@ impl Fills {
         block: BlockIndex,
     ) -> Option<(FillId, BlockIndex, u64)> {
         let id = self.at_or_before(disk, block)?;
-        let fill = &self.fills[id];
+        let fill = &self.table[id];
         fill.contains(block).then_some((id, fill.first, fill.count))
     }
 
@@ -118,7 +158,7 @@ impl Fills {
     pub(crate) fn kill(&mut self, disk: DiskSlot, first: BlockIndex, count: u64) -> u64 {
         let (end, mut killed) = (first.get() + count, 0);
         let mut from = match self.at_or_before(disk, first) {
-            Some(id) if self.fills[id].contains(first) => self.fills[id].first.get(),
+            Some(id) if self.table[id].contains(first) => self.table[id].first.get(),
             Some(_) | None => first.get(),
         };
         while from < end
@@ -126,7 +166,7 @@ impl Fills {
             && let Some((&start, &id)) = joinable.range(from..end).next()
         {
             joinable.remove(&start);
-            self.fills[id].killed = true;
+            self.table[id].killed = true;
             killed += 1;
             from = start + 1;
         }
@@ -145,13 +185,7 @@ mod tests {
     }
 
     fn fill(first: u64, count: u64) -> Fill {
-        Fill {
-            disk: DISK,
-            first: at(first),
-            count,
-            killed: false,
-            waiters: Vec::new(),
-        }
+        Fill::new(DISK, at(first), count)
     }
 
     #[test]
@@ -190,7 +224,7 @@ mod tests {
         assert_eq!(fills.kill(DISK, at(14), 7), 2);
         assert_eq!(fills.kill(DISK, at(14), 7), 0, "once each");
         for (number, id) in all.iter().enumerate() {
-            assert_eq!(fills.fills[*id].killed, number == 1 || number == 2);
+            assert_eq!(fills.table[*id].killed, number == 1 || number == 2);
         }
         // A killed fill is joined no more, and another one may begin in its place.
         let anew = fills.insert(fill(11, 2));

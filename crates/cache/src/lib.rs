@@ -54,6 +54,7 @@ mod disks;
 mod division;
 mod fills;
 mod flash_use;
+mod foresight;
 mod host_record;
 mod jobs;
 mod late_reads;
@@ -91,6 +92,7 @@ pub use block_store::{
     LeftChunk, LockReason, LogReport, OpenError, RetainedUpdate, SegmentCounts, format,
 };
 pub use cache::{Cache, Facts, Kept, Mode, Status};
+pub use foresight::Foreseen;
 pub use loan::{Borrowed, LoanId, LoanRequest, NotLent, RecordsAsked};
 pub use recovery::{Inspection, Recovered, Recovery};
 pub use shipment::{Shipment, Shipped, ShippedWhat};

@@ -127,6 +127,8 @@ pub struct DiskStats {
     pub read_block_staged_hits: u64,
     /// Blocks (or parts) read whose bytes came from a copy in memory because they are hot, whether on flash or not.
     pub read_block_hot_hits: u64,
+    /// Blocks (or parts) read whose bytes were in memory because they were prefetched.
+    pub read_block_ahead_hits: u64,
     /// Blocks (or parts) read that were nowhere here.
     pub read_block_misses: u64,
     /// Bytes of its blocks written to flash, for whatever cause.

@@ -145,7 +145,13 @@ impl Reads {
         if read.left > 0 {
             return None;
         }
-        Some(self.0.remove(id).end())
+        Some(self.end(id))
+    }
+
+    /// A call of its own: a hit's read is let go twice, and ends once.
+    #[inline(never)]
+    fn end(&mut self, id: ReadId) -> Ended {
+        self.0.remove(id).end()
     }
 }
 
@@ -160,8 +166,8 @@ impl Read {
     }
 
     /// What is remembered of the request for admission.
-    pub(crate) fn arrival(&self) -> Option<Arrival> {
-        self.arrival
+    pub(crate) fn arrival(&self) -> Option<&Arrival> {
+        self.arrival.as_ref()
     }
 
     /// The byte behind the last that is asked for.

@@ -69,6 +69,9 @@ fn a_block_that_was_refused_is_read_from_memory_and_asked_about_again() {
     assert_eq!(cache.facts().status().cached_blocks, 1, "its second use");
 }
 
+/// What makes a copy stale.
+type Stales = fn(&mut Bench, &mut Cache, DiskSlot);
+
 #[test]
 fn a_copy_leaves_with_whatever_makes_it_stale() {
     let drop = |bench: &mut Bench, cache: &mut Cache, disk| {
@@ -84,7 +87,6 @@ fn a_copy_leaves_with_whatever_makes_it_stale() {
     };
     let write = |bench: &mut Bench, cache: &mut Cache, disk| bench.write(cache, disk, 7);
     let detach = |bench: &mut Bench, cache: &mut Cache, disk| bench.detach(cache, disk);
-    type Stales = fn(&mut Bench, &mut Cache, DiskSlot);
     for stales in [write as Stales, erase, drop, detach] {
         let (mut bench, mut cache, disk) = open("always", "s3-fifo", Bytes::mib(1));
         bench.read(&mut cache, disk, 7);

@@ -24,6 +24,8 @@ pub struct PolicyConfig {
     pub frames: Text<Auto<Bytes>>,
     /// Which blocks that are read are worth a frame.
     pub hot: Text<policy::memory::Spec>,
+    /// Who guesses what is read next, for frames that are free.
+    pub prefetch: Text<prefetch::Specs>,
     /// What the flash may be written.
     pub write_budget: Text<Switch<Rate>>,
     /// How the flash is divided.
@@ -55,6 +57,7 @@ impl Default for PolicyConfig {
             staging: Text(Staging::Auto),
             frames: Text(Auto::Auto),
             hot: Text(daemon.hot),
+            prefetch: Text(daemon.prefetch),
             write_budget: Text(Switch::Off),
             allocation: Text(daemon.allocation),
             spare: match daemon.spare {
@@ -125,6 +128,9 @@ change! {
         /// Which blocks that are read are worth a frame.
         #[schema(value_type = Option<String>, example = "s3-fifo")]
         hot: Text<policy::memory::Spec>,
+        /// Who guesses what is read next, or `none`.
+        #[schema(value_type = Option<String>, example = "readahead")]
+        prefetch: Text<prefetch::Specs>,
         /// What the flash may be written, or `off`.
         #[schema(value_type = Option<String>, example = "1DWPD")]
         write_budget: Text<Switch<Rate>>,

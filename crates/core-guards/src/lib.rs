@@ -30,6 +30,8 @@ guards::guards! {
         DetachUnstages,
         /// What was read from flash has a frame in memory only if its block has not changed meanwhile.
         FrameDies,
+        /// What was prefetched while its block was written has no frame in memory.
+        KilledGuessStaysOut,
         /// No block is fetched that is staged: two copies would be admitted.
         NoFillOfStaged,
         /// A write that overlapped another does not enter a block that was not cached.

@@ -267,6 +267,7 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> Di
             read_block_hits: stats.read_block_hits,
             read_block_staged_hits: stats.read_block_staged_hits,
             read_block_hot_hits: stats.read_block_hot_hits,
+            read_block_ahead_hits: stats.read_block_ahead_hits,
             read_block_misses: stats.read_block_misses,
             flash_written_bytes: stats.flash_written_bytes,
             origin_read_bytes: stats.origin_read_bytes,

@@ -1,8 +1,8 @@
 //! From the tenancy's words about one tenant to those of the API.
 
 use api::vms::{
-    Admission, BlockCounts, Curve, CurvePoint, Demand, FlashWritten, ImageUser, Share, Sharing,
-    WriteBudget,
+    Admission, BlockCounts, Curve, CurvePoint, Demand, FlashWritten, ImageUser, Prefetch, Share,
+    Sharing, WriteBudget,
 };
 use configuration::Name;
 use tenancy::{BudgetLeft, LiveCurve, Report};
@@ -17,6 +17,7 @@ pub(super) struct About<'a> {
     pub(super) error: Option<String>,
     pub(super) held_blocks: u64,
     pub(super) written_day_bytes: u64,
+    pub(super) foreseen: Option<cache::Foreseen>,
     /// Names of tenants by slot.
     pub(super) name: &'a dyn Fn(TenantSlot) -> Option<String>,
 }
@@ -68,6 +69,14 @@ pub(super) fn share(report: &Report, about: About<'_>) -> Share {
         write_budget: report.budget.as_ref().map(budget),
         curve: curve(&report.curve),
         sharing: report.sharing.as_ref().map(|of| sharing(of, about.name)),
+        prefetch: about.foreseen.map(|seen| Prefetch {
+            fetched_blocks: seen.fetched_blocks,
+            used_blocks: seen.used_blocks,
+            wasted_blocks: seen.wasted_blocks,
+            refused_guesses: seen.refused_guesses,
+            dropped_guesses: seen.dropped_guesses,
+            memory_bytes: seen.memory.get(),
+        }),
         memory_bytes: report.memory.get(),
     }
 }

@@ -40,6 +40,7 @@ pub(crate) fn settings(
             configuration::Auto::Fixed(bytes) => Some(bytes),
         },
         hot: policy.hot.0.clone(),
+        prefetch: policy.prefetch.0.clone(),
         budget,
         allocation: policy.allocation.0.clone(),
         spare: match policy.spare {

@@ -103,6 +103,7 @@ impl Seen<'_> {
             cache,
             error: tenant.error.clone(),
             held_blocks,
+            foreseen: shard.foreseen.get(&tenant.slot).copied(),
             written_day_bytes: self.ledger.last_day(&account, report.counts.wrote.total()),
             name: &|slot| name_of(shard, slot),
         };
@@ -241,7 +242,8 @@ fn add(counters: &mut VmCounters, disk: &shard::DiskStatus) {
     let stats = &disk.stats;
     counters.read_requests += stats.read_requests;
     counters.write_requests += stats.write_requests;
-    counters.read_block_hits += stats.read_block_hits;
+    let in_memory = stats.read_block_staged_hits + stats.read_block_hot_hits;
+    counters.read_block_hits += stats.read_block_hits + in_memory + stats.read_block_ahead_hits;
     counters.read_block_misses += stats.read_block_misses;
     counters.origin_read_bytes += stats.origin_read_bytes;
     counters.flash_written_bytes += stats.flash_written_bytes;

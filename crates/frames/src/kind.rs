@@ -30,12 +30,18 @@ impl Kind {
     }
 }
 
-/// A row's tag is the kind and, above these bits, the tenant's slot.
+/// Labels that prefetched blocks may have: of four miners in eight degrees of certainty.
+pub const LABELS: usize = 32;
+
+/// A row's tag is the kind, above these bits the label, and above those the tenant's slot.
 const KIND_BITS: u32 = 2;
+const LABEL_BITS: u32 = LABELS.ilog2();
 const _: () = assert!(Kind::COUNT <= 1 << KIND_BITS);
 
-pub(crate) fn tag_of(kind: Kind, tenant: TenantSlot) -> u32 {
-    u32::from(tenant.get()) << KIND_BITS | kind as u32
+/// The tag of a frame; the label is below [`LABELS`].
+pub(crate) fn tag_of(kind: Kind, tenant: TenantSlot, label: u8) -> u32 {
+    let tenant = u32::from(tenant.get()) << LABEL_BITS;
+    (tenant | u32::from(label)) << KIND_BITS | kind as u32
 }
 
 #[inline]
@@ -43,6 +49,12 @@ pub(crate) fn kind_of(tag: u32) -> Kind {
     Kind::ALL[(tag & ((1 << KIND_BITS) - 1)) as usize]
 }
 
+pub(crate) fn label_of(tag: u32) -> u8 {
+    let label = (tag >> KIND_BITS) & ((1 << LABEL_BITS) - 1);
+    u8::try_from(label).expect("there are few labels")
+}
+
 pub(crate) fn tenant_of(tag: u32) -> TenantSlot {
-    TenantSlot::new(u16::try_from(tag >> KIND_BITS).expect("a slot is 16 bits"))
+    let tenant = tag >> (KIND_BITS + LABEL_BITS);
+    TenantSlot::new(u16::try_from(tenant).expect("a slot is 16 bits"))
 }

@@ -19,6 +19,7 @@
 //! - What is staged goes first: admission has divided that part already, and the pool has a frame for each block that may
 //!   be staged ([`Settings`]). All others are for hot blocks; prefetched ones have a quarter of all at most, of those that
 //!   are free or hot. Each tenant has its share of both ([`Frames::divide`]).
+//! - A prefetched block has a label: whose guess it was. The pool says how many left unread, by label.
 //! - Which block is hot a policy says, one for each tenant ([`policy::memory`]).
 //!
 //! **Pure.** No clock, no dice; the same calls leave the same frames.
@@ -32,6 +33,6 @@ mod settings;
 mod tenants;
 
 pub use counts::AheadCounts;
-pub use kind::Kind;
-pub use pool::Frames;
+pub use kind::{Kind, LABELS};
+pub use pool::{Ahead, Frames};
 pub use settings::{Part, Settings};

@@ -5,7 +5,7 @@ use policy::rows::List;
 use units::{Bytes, TenantSlot};
 
 use crate::counts::AheadCounts;
-use crate::kind::Kind;
+use crate::kind::{Kind, LABELS};
 
 /// One tenant's frames.
 pub(crate) struct Tenant<K> {
@@ -15,6 +15,9 @@ pub(crate) struct Tenant<K> {
     pub(crate) ahead_max: u32,
     /// What became of them.
     pub(crate) ahead: AheadCounts,
+    /// By label: those that left unread since it was asked, and whether there are any.
+    pub(crate) unread: [u32; LABELS],
+    pub(crate) has_unread: bool,
     /// Which blocks that are read are worth a frame; none are without a share.
     pub(crate) hot: Option<Box<dyn Hot<K>>>,
     /// For how many frames that was made, and whether for a VM of high priority.
@@ -27,6 +30,8 @@ impl<K> Default for Tenant<K> {
             lists: Default::default(),
             ahead_max: 0,
             ahead: AheadCounts::default(),
+            unread: [0; LABELS],
+            has_unread: false,
             hot: None,
             hot_for: (0, false),
         }

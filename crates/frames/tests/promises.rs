@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use frames::{AheadCounts, Frames, Kind, Part, Settings};
+use frames::{AheadCounts, Frames, Kind, LABELS, Part, Settings};
 use proptest::prelude::*;
 use units::{Bytes, TenantSlot};
 
@@ -70,12 +70,25 @@ struct Model {
     ahead: [VecDeque<(u64, usize)>; TENANTS as usize],
     counts: [AheadCounts; TENANTS as usize],
     hot: BTreeMap<u64, usize>,
+    /// By label: what of a tenant's has left unread, as the pool has told.
+    unread: [[u64; LABELS]; TENANTS as usize],
+}
+
+/// Whose guess a block is.
+fn label(key: u64) -> u8 {
+    u8::try_from(key % LABELS as u64).unwrap()
 }
 
 impl Model {
     fn holder(&self, key: u64) -> Option<usize> {
         let has = |queue: &VecDeque<(u64, usize)>| queue.iter().any(|(other, _)| *other == key);
         self.ahead.iter().position(has)
+    }
+
+    /// What each tenant has prefetched.
+    fn prefetched(&self) -> Vec<Vec<u64>> {
+        let keys = |queue: &VecDeque<(u64, usize)>| queue.iter().map(|(key, _)| *key).collect();
+        self.ahead.iter().map(keys).collect()
     }
 
     fn drop_ahead(&mut self, key: u64, used: bool) -> Option<usize> {
@@ -91,6 +104,28 @@ impl Model {
             &mut counts.wasted
         }) += 1;
         Some(bytes)
+    }
+
+    /// The pool tells of each block that has left unread once, with its label.
+    fn hear(&mut self, pool: &mut Pool, leaving: &[Vec<u64>]) {
+        for tenant in 0..TENANTS {
+            let of = usize::from(tenant);
+            let mut told = [0; LABELS];
+            pool.ahead()
+                .take_unread(TenantSlot::new(tenant), |label, count| {
+                    told[usize::from(label)] += u64::from(count);
+                });
+            for (total, told) in self.unread[of].iter_mut().zip(told) {
+                *total += told;
+            }
+            assert_eq!(self.unread[of].iter().sum::<u64>(), self.counts[of].wasted);
+            let here: BTreeSet<u64> = self.ahead[of].iter().map(|(key, _)| *key).collect();
+            for (number, told) in (0..).zip(told) {
+                let left = leaving[of].iter().filter(|key| !here.contains(key));
+                let left = left.filter(|key| label(**key) == number).count();
+                assert!(told <= left as u64, "label {number}");
+            }
+        }
     }
 
     /// What the pool has let go is the oldest of its tenant.
@@ -111,7 +146,7 @@ impl Model {
         );
     }
 
-    fn check(&self, pool: &Pool) {
+    fn check(&self, pool: &mut Pool) {
         assert!(pool.memory() <= pool.size());
         assert!(pool.len(Kind::Ahead) <= pool.capacity() / 4);
         for (key, bytes) in &self.hot {
@@ -128,7 +163,7 @@ impl Model {
             assert_eq!(pool.get(*key), Some((Kind::Ahead, bytes)));
         }
         for tenant in 0..TENANTS {
-            let counts = pool.ahead_counts(TenantSlot::new(tenant));
+            let counts = pool.ahead().counts(TenantSlot::new(tenant));
             assert_eq!(counts, self.counts[usize::from(tenant)]);
         }
     }
@@ -157,12 +192,21 @@ fn apply(pool: &mut Pool, model: &mut Model, step: &Step, now: usize) {
         Step::Stage(tenant, key) => stage(pool, model, (tenant, key), now),
         Step::Unstage(key) => assert_eq!(pool.unstage(key), model.staged.remove(&key)),
         Step::Ahead(tenant, key) => {
-            if pool.put_ahead(TenantSlot::new(tenant), key, now) {
+            if pool
+                .ahead()
+                .put(TenantSlot::new(tenant), key, label(key), now)
+            {
                 assert_eq!(model.holder(key), None);
                 model.ahead[usize::from(tenant)].push_back((key, now));
             }
         }
-        Step::Use(key) => assert_eq!(pool.use_ahead(key), model.drop_ahead(key, true)),
+        Step::Use(key) => {
+            let used = model.drop_ahead(key, true);
+            assert_eq!(
+                pool.ahead().read(key),
+                used.map(|bytes| (label(key), bytes))
+            );
+        }
         Step::Read(tenant, key) => read(pool, model, (tenant, key), now),
         Step::Change(key) => {
             let hot = model.hot.remove(&key).map(|_| Kind::Hot);
@@ -179,6 +223,7 @@ fn apply(pool: &mut Pool, model: &mut Model, step: &Step, now: usize) {
             pool.forget_tenant(TenantSlot::new(tenant));
             model.ahead[usize::from(tenant)].clear();
             model.counts[usize::from(tenant)] = AheadCounts::default();
+            model.unread[usize::from(tenant)] = [0; LABELS];
         }
         Step::Resize(staged, hot) => {
             let policy = POLICIES[now % POLICIES.len()];
@@ -218,9 +263,11 @@ proptest! {
         pool.divide(&parts([(0, 2), (1, 1), (2, 4)]));
         let mut model = Model::default();
         for (now, step) in steps.iter().enumerate() {
+            let before = model.prefetched();
             apply(&mut pool, &mut model, step, now);
             model.follow(&pool);
-            model.check(&pool);
+            model.hear(&mut pool, &before);
+            model.check(&mut pool);
         }
     }
 }
@@ -250,34 +297,34 @@ fn a_prefetched_block_leaves_for_a_staged_one_and_its_own_tenant_pays_first() {
     let mut pool = Pool::new(&settings(16, 0, "lru"));
     pool.divide(&parts([(0, 1), (1, 1)]));
     for key in 0..2 {
-        assert!(pool.put_ahead(mine, key, 0));
-        assert!(pool.put_ahead(other, 10 + key, 0));
+        assert!(pool.ahead().put(mine, key, 0, 0));
+        assert!(pool.ahead().put(other, 10 + key, 0, 0));
     }
     for key in 100..115 {
         assert_eq!(pool.stage(mine, key, 0), Ok(()));
     }
     assert_eq!(pool.keys(Kind::Ahead).collect::<Vec<_>>(), [11]);
-    assert_eq!(pool.ahead_counts(mine).wasted, 2);
-    assert_eq!(pool.ahead_counts(other).wasted, 1);
-    assert_eq!(pool.use_ahead(11), Some(0));
-    assert_eq!(pool.ahead_counts(other).used, 1);
+    assert_eq!(pool.ahead().counts(mine).wasted, 2);
+    assert_eq!(pool.ahead().counts(other).wasted, 1);
+    assert_eq!(pool.ahead().read(11), Some((0, 0)));
+    assert_eq!(pool.ahead().counts(other).used, 1);
 }
 
 #[test]
 fn the_oldest_guess_leaves_for_a_new_one_and_who_has_no_share_has_none() {
     let mine = TenantSlot::new(0);
     let mut pool = Pool::new(&settings(16, 0, "lru"));
-    assert!(!pool.put_ahead(mine, 1, 0), "nothing is divided yet");
+    assert!(!pool.ahead().put(mine, 1, 0, 0), "nothing is divided yet");
     pool.divide(&parts([(0, 3), (1, 1)]));
     for key in 0..5 {
-        assert!(pool.put_ahead(mine, key, 0));
+        assert!(pool.ahead().put(mine, key, 0, 0));
     }
-    assert!(!pool.put_ahead(mine, 4, 0), "it is here");
+    assert!(!pool.ahead().put(mine, 4, 0, 0), "it is here");
     assert_eq!(pool.keys(Kind::Ahead).collect::<Vec<_>>(), [2, 3, 4]);
     pool.divide(&parts([(1, 1)]));
     assert_eq!(pool.len(Kind::Ahead), 0);
-    assert_eq!(pool.ahead_counts(mine).wasted, 5);
-    assert!(!pool.put_ahead(mine, 9, 0));
+    assert_eq!(pool.ahead().counts(mine).wasted, 5);
+    assert!(!pool.ahead().put(mine, 9, 0, 0));
 }
 
 #[test]
@@ -286,7 +333,7 @@ fn what_is_staged_stays_when_the_pool_is_made_smaller() {
     let mut pool = Pool::new(&settings(32, 0, "lru"));
     pool.divide(&parts([(5, 1)]));
     for key in 0..4 {
-        assert!(pool.put_ahead(tenant, 50 + key, 0));
+        assert!(pool.ahead().put(tenant, 50 + key, 0, 0));
         assert_eq!(pool.stage(tenant, key, 1), Ok(()));
     }
     pool.resize(&settings(6, 0, "lru"));
@@ -295,7 +342,7 @@ fn what_is_staged_stays_when_the_pool_is_made_smaller() {
     assert_eq!(pool.keys(Kind::Staged).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(pool.size(), Pool::size_for(4));
     assert!(pool.memory() <= pool.size());
-    assert_eq!(pool.ahead_counts(tenant).wasted, 4);
+    assert_eq!(pool.ahead().counts(tenant).wasted, 4);
 }
 
 #[test]
@@ -340,7 +387,7 @@ fn a_prefetched_block_takes_the_frame_of_the_least_recently_used() {
     }
     assert_eq!(pool.hit(0), Some(&0));
     for key in 100..110 {
-        assert!(pool.put_ahead(mine, key, 0));
+        assert!(pool.ahead().put(mine, key, 0, 0));
     }
     assert_eq!(pool.len(Kind::Ahead), 10);
     assert_eq!(pool.len(Kind::Hot), 30);

@@ -23,7 +23,9 @@ pub mod price;
 
 mod rows;
 mod run;
+mod specs;
 
 pub use miner::{Guess, Miner, Setup, Spec};
 pub use price::{Answer, Key, Label, Price};
 pub use run::Run;
+pub use specs::{Specs, SpecsError};

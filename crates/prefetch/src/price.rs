@@ -124,6 +124,16 @@ impl Label {
         self.0 as usize / CLASSES
     }
 
+    /// As a number that a frame can keep: below eight times the miners.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+
+    /// The label that [`Self::get`] gave.
+    pub const fn from_number(number: u8) -> Self {
+        Self(number)
+    }
+
     const fn kind(self) -> usize {
         self.0 as usize
     }
@@ -175,6 +185,18 @@ impl Price {
             kinds: vec![Kind::default(); miners * CLASSES],
             ghosts: Ghosts::new(settings.ghosts.max(2), settings.life),
         }
+    }
+
+    /// Memory has so many blocks from now on. What is outstanding stays, and what was spent of the bucket stays spent.
+    pub fn set_memory(&mut self, blocks: u64) {
+        let settings = Settings {
+            waste: self.settings.waste,
+            ..Settings::of_memory(blocks)
+        };
+        let grown = i64::from(settings.bucket) - i64::from(self.settings.bucket);
+        self.level += grown * MILLION;
+        self.ghosts.set_life(settings.life);
+        self.settings = settings;
     }
 
     /// The guest asked for a block, wherever that was.

@@ -2,10 +2,12 @@
 
 use crate::latency::{Histogram, ReadWrite};
 use cache::{
-    DirtyStatus, DiskStats, DropReason, Kept, TenantStatus, ViewStats, WriteBack, WritePolicy,
+    DirtyStatus, DiskStats, DropReason, Foreseen, Kept, TenantStatus, ViewStats, WriteBack,
+    WritePolicy,
 };
 use frontend::budget::BudgetStatus;
 use frontend::{Counters, FrontEnd, Report};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use units::{Bytes, DiskId, Duration, Instant, TenantSlot};
 
@@ -40,6 +42,8 @@ pub struct ShardStatus {
     pub tenants: Vec<TenantStatus>,
     /// What the tenancy knows of each that has a disk here; nothing while it is off.
     pub reports: Vec<tenancy::Report>,
+    /// What became of guesses of what each reads next; nothing while nobody guesses.
+    pub foreseen: BTreeMap<TenantSlot, Foreseen>,
     /// What it knows of all together.
     pub host: Option<tenancy::HostReport>,
 }

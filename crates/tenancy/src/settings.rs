@@ -108,6 +108,8 @@ pub struct Settings {
     pub frames: Option<Bytes>,
     /// Which blocks that are read are worth a frame.
     pub hot: policy::memory::Spec,
+    /// Who guesses what is read next, for frames that are free.
+    pub prefetch: prefetch::Specs,
     /// What the device may be written.
     pub budget: Option<Budget>,
     /// How flash is divided.
@@ -165,6 +167,7 @@ impl Default for Settings {
             staging: Bytes::ZERO,
             frames: None,
             hot: policy::memory::Spec::default(),
+            prefetch: prefetch::Specs::default(),
             budget: None,
             allocation: "equal".parse().expect(spec),
             spare: Spare::Lent,

@@ -272,6 +272,10 @@ impl Process {
         let hot_hits = attachments
             .filter_map(|attachment| cache.facts().stats_of(attachment.served_as()?))
             .map(|stats| stats.read_block_hot_hits);
+        let attachments = self.attachments.iter();
+        let ahead_hits = attachments
+            .filter_map(|attachment| cache.facts().stats_of(attachment.served_as()?))
+            .map(|stats| stats.read_block_ahead_hits);
         let windows = cache.facts().shares().map_or(0, |shares| shares.window);
         for (name, count) in [
             ("checksum mismatch", stats.checksum_mismatches),
@@ -291,6 +295,7 @@ impl Process {
             ("checkpoint", stats.checkpoints),
             ("staged block read", staged_hits.sum()),
             ("hot block read", hot_hits.sum()),
+            ("prefetched block read", ahead_hits.sum()),
             ("write allocated", stats.writes_allocated),
             ("window ended", windows),
             ("not rewritten for the budget", stats.not_rewritten),

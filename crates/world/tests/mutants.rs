@@ -117,10 +117,8 @@ macro_rules! missed {
 /// `crates/cache/tests/back.rs`; flash that is believed again before what writes had passed is durable, by
 /// `crates/cache/tests/late_writes.rs`; what a flush says of what another has lost, and what a log has written and a flush for somebody
 /// else has lost, by `crates/cache/tests/failed_flush.rs`; what another host reads, by `sites_mutants.rs`;
-/// what is shipped to another host, by `crates/cache/tests/shipping.rs`; a copy in memory of what a write has overtaken, by
-/// `crates/cache/tests/in_place.rs`.
-const TESTED_ELSEWHERE: [Guard; 23] = [
-    Guard::FrameDies,
+/// what is shipped to another host, by `crates/cache/tests/shipping.rs`.
+const TESTED_ELSEWHERE: [Guard; 22] = [
     Guard::HeldStandsStill,
     Guard::VerifyBeforeShip,
     Guard::RecordsFollow,
@@ -161,6 +159,7 @@ missed! {
         kill_fills_of_blocks_that_are_written: KillFills from 0 ["I1", "I3"],
         admit_nothing_that_is_being_written: NoFillDuringWrite from 0 ["I1", "I3"],
         let_killed_fills_bring_nothing: KilledFillStaysOut from 0 ["I1", "I3"],
+        keep_no_guess_that_a_write_has_overtaken: KilledGuessStaysOut from 0 ["I1", "I3"],
         unstage_what_is_written: WriteUnstages from 0 ["I1", "I3"],
         unstage_what_is_erased: ErasureUnstages from 0 ["I1", "I3"],
         unstage_with_the_disk: DetachUnstages from 0 ["I1", "I3"],
@@ -189,6 +188,7 @@ missed! {
         record_before_a_disk_is_given_away: RecordBeforeDetach from 0 ["I1", "I3"],
     }
     BACK {
+        keep_no_copy_of_what_a_write_has_overtaken: FrameDies from 53681 ["I1", "I3"],
         tell_of_a_failed_flush: FailedFlushIsTold from 43 ["I2"],
         open_the_record_again_when_nobody_knows: OpenAfterDoubt from 0 ["I1", "I2", "I6", "prefix"],
         open_a_record_on_flash_that_is_believed: OpenRecordInTime from 2779 ["I1", "I3", "I6", "prefix"],

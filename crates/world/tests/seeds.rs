@@ -11,7 +11,7 @@ const SEEDS_WITH_WRITE_BACK: u64 = 2_000;
 
 /// Branches that the seeds above must reach. Those that they cannot are tested elsewhere: an
 /// index without a place for a block needs blocks that were chosen for it.
-const RARE: [&str; 59] = [
+const RARE: [&str; 60] = [
     "attach while running",
     "block evicted",
     "blocks came back",
@@ -42,6 +42,7 @@ const RARE: [&str; 59] = [
     "flash timeout",
     "grown while served",
     "hot block read",
+    "prefetched block read",
     "image joined",
     "image left",
     "journal page in flight at a crash",

@@ -261,7 +261,7 @@ impl Store {
     }
 
     /// Whether what was read into memory that is not ours is what was written, each of its blocks.
-    /// If not, nothing is concluded: others write there too. `each` sees the copy of each block that is.
+    /// If not, nothing is concluded: others write there too. `look` sees the copy of each block that is.
     ///
     /// # Panics
     /// If the memory is not as long as the slots.
@@ -271,7 +271,7 @@ impl Store {
         slot: FlashSlot,
         count: u32,
         place: &Place,
-        mut each: impl FnMut(u32, &[u8]),
+        mut look: impl FnMut(u32, &[u8]),
     ) -> bool {
         assert!(
             place.len() == count as usize * PAGE_BYTES,
@@ -282,7 +282,7 @@ impl Store {
             place.load(i as usize * PAGE_BYTES, page);
             let is_whole = self.is_whole(slot.advance(i), page) || !holds(Guard::VerifyChecksum);
             if is_whole {
-                each(i, page);
+                look(i, page);
             }
             is_whole
         })

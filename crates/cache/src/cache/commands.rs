@@ -234,6 +234,7 @@ impl<'a> Commands<'a> {
             .back_requests()
             .end_arrivals(slot, ControlError::NotAttached);
         let disk = self.state.disks.detach(slot);
+        self.state.reads.foresight_mut().forget_disk(slot);
         for vm in disk.views.iter().flat_map(Views::joins) {
             self.state.tenants.release(vm, Use::View);
         }
@@ -248,6 +249,7 @@ impl<'a> Commands<'a> {
         self.state.division().own_disk(slot, None);
         if self.state.tenants.release(disk.tenant, Use::Disk) {
             self.state.division().end(disk.tenant);
+            self.state.reads.foresight_mut().forget_tenant(disk.tenant);
         }
     }
 }

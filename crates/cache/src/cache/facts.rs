@@ -7,6 +7,7 @@ use crate::api::WritePolicy;
 use crate::back::{Backs, destage_state};
 use crate::disks::Disks;
 use crate::flash_use::FlashUse;
+use crate::foresight::Foreseen;
 use crate::host_record::{HostRecord, Retirement};
 use crate::jobs::Jobs;
 use crate::ports::Ports;
@@ -256,7 +257,7 @@ impl<'a> Facts<'a> {
                 * u64::from(geometry.segment_blocks_max()),
             cached_blocks: flash.facts().cached_blocks(),
             segments: flash.facts().segment_counts(),
-            memory: flash.facts().memory_bytes() + views,
+            memory: flash.facts().memory_bytes() + views + self.reads.foresight().memory(),
             buffered: flash.facts().buffered(),
             staged_blocks: self.admission.frames().len(Kind::Staged).into(),
             ahead_blocks: self.admission.frames().len(Kind::Ahead).into(),
@@ -356,6 +357,11 @@ impl<'a> Facts<'a> {
     /// The tenant of an attached disk.
     pub fn tenant_of(&self, disk: DiskSlot) -> Option<TenantSlot> {
         self.disks.tenant_of(disk)
+    }
+
+    /// What became of the guesses for a tenant's disks; none if nothing was foreseen.
+    pub fn foreseen(&self, tenant: TenantSlot) -> Option<Foreseen> {
+        self.reads.foresight().seen(tenant)
     }
 
     /// Every tenant, those included that have nothing here any more but whose slot has not been

@@ -78,7 +78,7 @@ impl Cache {
         let admission = flash.as_ref().map_or_else(Admission::default, |flash| {
             admission_of(settings, flash, ports.now()).unwrap_or_else(Admission::closed)
         });
-        let state = State {
+        let mut state = State {
             writes: Writes::new(config.allocate_writes),
             config,
             ports,
@@ -93,6 +93,7 @@ impl Cache {
             backs: Backs::default(),
             loans: Loans::default(),
         };
+        state.foresee_as_set();
         Self {
             state,
             is_pump_due: false,

@@ -7,7 +7,7 @@ use crate::under_way::Aim;
 use crate::writes::Change;
 use block_io::{GuestBuffer, Verb};
 use std::rc::Rc;
-use units::{Bytes, DiskSlot, Instant, TenantSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, TenantSlot};
 
 impl Cache {
     /// A guest asks. Exactly one [`Effect::Reply`] with the same id follows.
@@ -138,6 +138,14 @@ impl Cache {
     }
 
     fn write(&mut self, span: Span, change: Change) {
+        if self.state.reads.foresight().is_on() {
+            let first = BlockIndex::containing(span.offset);
+            let count = span.end().get().div_ceil(BLOCK_BYTES) - first.get();
+            self.state
+                .reads
+                .foresight_mut()
+                .changed(span.disk, first, count);
+        }
         if self.state.backs.has(span.disk) {
             self.state.back_requests().write(span, change);
         } else {

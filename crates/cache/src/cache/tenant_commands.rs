@@ -1,6 +1,6 @@
 //! What is set and asked about tenants from outside.
 
-use super::Cache;
+use super::{Cache, State};
 use crate::api::ControlError;
 use crate::tenants::Use;
 use tenancy::{Settings, SettingsError, TenantSettings, Wanted};
@@ -18,8 +18,13 @@ impl Cache {
         now: Instant,
     ) -> Result<(), SettingsError> {
         self.state.ports.set_now(now);
+        let is_replaced = settings.is_none() || self.state.admission.tenancy().is_none();
         self.state.division().set(settings.clone())?;
+        if is_replaced {
+            self.state.reads.foresight_mut().clear();
+        }
         self.state.config.tenancy = settings;
+        self.state.foresee_as_set();
         self.pump();
         Ok(())
     }
@@ -83,5 +88,15 @@ impl Cache {
         {
             self.state.tenants.release(vm, Use::View);
         }
+    }
+}
+
+impl State {
+    /// Lets those guess what guests read next whom the settings name.
+    pub(super) fn foresee_as_set(&mut self) {
+        let settings = self.config.tenancy.as_ref();
+        let specs = settings.map(|settings| settings.prefetch.clone());
+        let foresight = self.reads.foresight_mut();
+        foresight.set(&specs.unwrap_or_default(), self.admission.frames_mut());
     }
 }

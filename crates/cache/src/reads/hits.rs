@@ -21,7 +21,7 @@
 //!   too long has its bytes from the origin, and is answered when the flash has ended, too. Until
 //!   it has, everybody else's reads go through buffers, which can be abandoned.
 
-use super::{GuestReads, hit_of};
+use super::{GuestReads, hit_of, in_memory};
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::purpose::Hit;
@@ -75,37 +75,23 @@ impl GuestReads<'_> {
     }
 
     fn place_filled(&mut self, hit: &Hit, place: &Place, result: Result<(), IoError>) {
-        let mut copy = if self.admission.frames().has_room_for_hot() {
-            self.page_for_hot(hit)
-        } else {
-            None
-        };
-        let flash = self.flash.source_mut(hit.dirty);
         if hit.abandoned {
-            if let Some(flash) = flash {
+            if let Some(flash) = self.flash.source_mut(hit.dirty) {
                 flash.unpin(hit.slot);
             }
             self.state.stranded -= 1;
             return self.let_go(hit.read);
         }
-        let Some(flash) = flash else {
+        let Some(flash) = self.flash.source_mut(hit.dirty) else {
             return self.refetch(hit);
         };
         let ports = &mut self.ports.store;
-        let is_whole = result.is_ok()
-            && match &mut copy {
-                None => flash.is_whole_in(ports, hit.slot, hit.count, place, |_, _| ()),
-                Some(copy) => flash.is_whole_in(ports, hit.slot, hit.count, place, |i, page| {
-                    let at = i as usize * PAGE_BYTES;
-                    copy[at..at + PAGE_BYTES].copy_from_slice(page);
-                }),
-            };
-        if is_whole {
+        if result.is_ok() && flash.is_whole_in(ports, hit.slot, hit.count, place, |_, _| ()) {
             flash.succeeded();
             flash.unpin(hit.slot);
             self.ports.stats.in_place_bytes += place.len() as u64;
-            if let Some(copy) = copy {
-                self.keep_hot(hit, &copy[..place.len()]);
+            if self.admission.frames().has_room_for_hot() {
+                in_memory::keep_from(self, hit, place);
             }
             let ended = self.state.reads.filled_in_place(hit.read);
             return self.end_read(ended);
@@ -143,11 +129,15 @@ impl GuestReads<'_> {
         }
         match buf {
             Some(buf) if whole => {
-                if self.admission.frames().has_room_for_hot() && self.keeps_hot(hit) {
-                    self.keep_hot(hit, &buf[..hit.count as usize * PAGE_BYTES]);
+                let bytes = buf.freeze();
+                if self.admission.frames().has_room_for_hot() {
+                    in_memory::keep(self, hit, &bytes);
                 }
-                let bytes = buf.freeze().slice(hit.skip..hit.skip + hit.length);
-                self.fill_part(hit.read, hit.part, bytes);
+                self.fill_part(
+                    hit.read,
+                    hit.part,
+                    bytes.slice(hit.skip..hit.skip + hit.length),
+                );
             }
             _ if hit.dirty && self.is_lost(hit) => {
                 self.ports.stats.dirty_unreadable += 1;

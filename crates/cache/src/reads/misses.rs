@@ -3,14 +3,17 @@
 
 use super::GuestReads;
 use crate::admitter::Admitter;
-use crate::fills::{Fill, Waiter};
+use crate::disks::Disks;
+use crate::fills::{Fill, Fills, Waiter};
 use crate::guard::{Guard, holds};
 use crate::limits::RUN_BLOCKS_MAX;
+use crate::ports::Ports;
 use crate::purpose::{Hit, OriginPurpose};
-use crate::under_way::{ReadId, blocks_to, index};
+use crate::under_way::{Read, ReadId, blocks_to, index};
 use admission::Key;
 use block_io::{IoError, OriginDone, OriginVerb, Slice};
 use dirty_log::Found;
+use frames::Kind;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Offset};
 
 impl GuestReads<'_> {
@@ -25,7 +28,9 @@ impl GuestReads<'_> {
             None => self.start_fill(disk, first, end),
         };
         let stop = fill_first.advance(count).start().get().min(end);
-        self.count_misses(id, first, blocks_to(first, stop));
+        let read = self.state.reads.get(id);
+        self.state.lacks |= !read.is_prefetch();
+        count_misses(read, self.disks, first, blocks_to(first, stop));
         let part = self.state.reads.add_part(id, at);
         if self.state.reads.get(id).is_prefetch() {
             self.state.prefetches.fetches(disk, stop - at);
@@ -60,33 +65,28 @@ impl GuestReads<'_> {
         let staged = |block| {
             self.admission.staged(Key::new(disk, block)).is_some() && holds(Guard::NoFillOfStaged)
         };
+        let frames = self.admission.frames();
+        let is_ahead = |block| {
+            let key = Key::new(disk, block);
+            frames.has_ahead() && frames.get_of(Kind::Ahead, key).is_some()
+        };
         let lacking = flash.dirty_logs().has(disk) && holds(Guard::NoFillOfDirty);
         let dirty = |block| lacking && flash.dirty_logs().find(disk, block) != Found::Clean;
         while first.advance(count) < limit
             && !flash.facts().has_copy(disk, first.advance(count))
             && !staged(first.advance(count))
+            && !is_ahead(first.advance(count))
             && !dirty(first.advance(count))
         {
             count += 1;
         }
         // Blocks that are being written come from the origin too, but are not admitted.
         let killed = self.writes.overlaps(disk, first, count) && holds(Guard::NoFillDuringWrite);
-        let fill = self.state.fills.insert(Fill {
-            disk,
-            first,
-            count,
+        let fill = Fill {
             killed,
-            waiters: Vec::new(),
-        });
-        let length = count * BLOCK_BYTES;
-        self.disks.stats(disk).origin_read_bytes += length;
-        let buf = self.ports.pool().take(index(length));
-        let verb = OriginVerb::Read {
-            offset: first.start(),
-            length: Bytes::new(length),
-            buf,
+            ..Fill::new(disk, first, count)
         };
-        self.ports.origin(OriginPurpose::Fill(fill), disk, verb);
+        let fill = fetch(&mut self.state.fills, self.disks, self.ports, fill);
         (fill, first, count)
     }
 
@@ -115,6 +115,10 @@ impl GuestReads<'_> {
                         &self.state.reads,
                     );
                 }
+                if let Some(promise) = fill.ahead {
+                    let kept = Some(&bytes).filter(|_| !done.passes);
+                    self.foreseeing().done(&fill, promise, kept);
+                }
                 for waiter in &fill.waiters {
                     let bytes = bytes.slice(waiter.skip..waiter.skip + waiter.length);
                     self.fill_part(waiter.read, waiter.part, bytes);
@@ -122,12 +126,18 @@ impl GuestReads<'_> {
             }
             Err(error) => {
                 self.disks.stats(fill.disk).origin_errors += 1;
+                if let Some(promise) = fill.ahead {
+                    self.foreseeing().done(&fill, promise, None);
+                }
                 for waiter in &fill.waiters {
                     self.fail_part(waiter.read, error);
                 }
             }
         }
         self.step_prefetches();
+        if self.state.foresight.is_on() {
+            self.foreseeing().fetch(fill.disk);
+        }
     }
 
     /// Reads part of a request from the origin, past the cache.
@@ -189,14 +199,29 @@ impl GuestReads<'_> {
         let at = hit.first.start().get() + hit.skip as u64;
         self.fetch_part(hit.read, hit.part, hit.disk, at, hit.length as u64);
     }
+}
 
-    /// Counts a run of blocks (or parts) that a read did not find.
-    fn count_misses(&mut self, id: ReadId, first: BlockIndex, count: u64) {
-        let read = self.state.reads.get(id);
-        let (disk, vm) = (read.disk(), read.vm());
-        self.disks.stats(disk).read_block_misses += count;
-        if let Some(views) = self.disks.views(disk) {
-            views.read(vm, first, count, false);
-        }
+/// Asks the origin for the blocks of a fill.
+pub(super) fn fetch(fills: &mut Fills, disks: &mut Disks, ports: &mut Ports, fill: Fill) -> usize {
+    let (disk, offset) = (fill.disk, fill.first.start());
+    let length = fill.count * BLOCK_BYTES;
+    let fill = fills.insert(fill);
+    disks.stats(disk).origin_read_bytes += length;
+    let buf = ports.pool().take(index(length));
+    let verb = OriginVerb::Read {
+        offset,
+        length: Bytes::new(length),
+        buf,
+    };
+    ports.origin(OriginPurpose::Fill(fill), disk, verb);
+    fill
+}
+
+/// Counts a run of blocks (or parts) that a read did not find.
+fn count_misses(read: &Read, disks: &mut Disks, first: BlockIndex, count: u64) {
+    let (disk, vm) = (read.disk(), read.vm());
+    disks.stats(disk).read_block_misses += count;
+    if let Some(views) = disks.views(disk) {
+        views.read(vm, first, count, false);
     }
 }

@@ -3,24 +3,28 @@
 //! ```text
 //!  request ─► runs ─┬─ on flash ──► read, verify ──┬─► part
 //!                   │                  wrong, late └─► origin ─► part
-//!                   ├─ in memory, staged or hot ──────► part
+//!                   ├─ in memory: staged, hot, ahead ─► part
 //!                   ├─ being fetched ─► join the fill ─► part
 //!                   └─ nowhere ─► fill ─► part, and admit
 //! ```
 //!
 //! The reply goes out when every part is there, or with the first error.
 
+mod ahead;
 mod hits;
-mod hot;
+mod in_memory;
 mod misses;
 mod prefetch;
 
 pub(crate) use hits::Filled;
 
-use crate::admitter::{Admission, Admitter};
+use ahead::Foreseeing;
+
+use crate::admitter::Admission;
 use crate::disks::Disks;
 use crate::fills::Fills;
 use crate::flash_use::FlashUse;
+use crate::foresight::Foresight;
 use crate::host_record::HostRecord;
 use crate::limits::RUN_BLOCKS_MAX;
 use crate::ports::Ports;
@@ -28,7 +32,7 @@ use crate::prefetches::Prefetches;
 use crate::purpose::Hit;
 use crate::request::Span;
 use crate::slow_reads::SlowReads;
-use crate::under_way::{Aim, Ended, ReadId, Reads, blocks_to, index};
+use crate::under_way::{Aim, Ended, Read, ReadId, Reads, blocks_to, index};
 use crate::writes::Writes;
 use admission::Key;
 use block_io::{IoError, Slice};
@@ -54,6 +58,9 @@ pub(crate) struct ReadState {
     reads: Reads,
     fills: Fills,
     prefetches: Prefetches,
+    foresight: Foresight,
+    /// A guest's read that is being begun lacks a block.
+    lacks: bool,
     slow: SlowReads,
     /// Reads into memory that is not ours which were given up and have not ended.
     stranded: usize,
@@ -68,6 +75,16 @@ impl ReadState {
     /// The same, for who writes: what is on its way may be older.
     pub(crate) fn fills_mut(&mut self) -> &mut Fills {
         &mut self.fills
+    }
+
+    /// What guests are thought to read next.
+    pub(crate) fn foresight(&self) -> &Foresight {
+        &self.foresight
+    }
+
+    /// The same, for who changes what it is about.
+    pub(crate) fn foresight_mut(&mut self) -> &mut Foresight {
+        &mut self.foresight
     }
 
     /// Whether the flash is late with reads.
@@ -99,6 +116,11 @@ impl<'a> GuestReads<'a> {
         }
     }
 
+    /// What is read ahead of guests.
+    fn foreseeing(&mut self) -> Foreseeing<'_> {
+        Foreseeing::new(self)
+    }
+
     /// A guest asks to read.
     #[inline]
     pub(crate) fn read(&mut self, span: Span, aim: Aim) {
@@ -124,6 +146,9 @@ impl<'a> GuestReads<'a> {
             self.read_direct(id, disk, at, end);
         }
         self.let_go(id);
+        if self.state.foresight.is_on() {
+            ahead::after_read(self, disk, offset..end.min(cached_end));
+        }
     }
 
     /// Handles the run of blocks that starts at byte `at`; returns where it ends.
@@ -149,23 +174,13 @@ impl<'a> GuestReads<'a> {
             }
             Location::Flash(slot) => {
                 if self.admission.frames().has_hot()
-                    && let Some(end) = self.read_hot(id, disk, at, end)
+                    && let Some(end) = in_memory::read_hot(self, id, at, end)
                 {
                     return end;
                 }
                 self.read_hit_run(id, disk, at, end, slot)
             }
-            Location::Nowhere => match self.admission.staged(Key::new(disk, block)) {
-                Some(bytes) => {
-                    let bytes = bytes.clone();
-                    self.read_staged(id, disk, block);
-                    self.read_from_memory(id, at, end, &bytes)
-                }
-                None => match self.read_hot_miss(id, disk, at, end) {
-                    Some(end) => end,
-                    None => self.read_miss_run(id, disk, at, end),
-                },
-            },
+            Location::Nowhere => in_memory::read_or_fetch(self, id, at, end),
         }
     }
 
@@ -205,20 +220,6 @@ impl<'a> GuestReads<'a> {
         stop
     }
 
-    /// Counts a read of a staged block, and asks what becomes of it.
-    fn read_staged(&mut self, id: ReadId, disk: DiskSlot, block: BlockIndex) {
-        self.disks.stats(disk).read_block_staged_hits += 1;
-        let read = self.state.reads.get(id);
-        let (vm, arrival, prefetch) = (read.vm(), read.arrival(), read.is_prefetch());
-        if let Some(views) = self.disks.views(disk) {
-            views.read(vm, block, 1, true);
-        }
-        if let (Some(arrival), false) = (arrival, prefetch) {
-            Admitter::new(self.admission, self.flash.as_mut(), self.disks, self.ports)
-                .staged_hit(&arrival, disk, block);
-        }
-    }
-
     #[allow(
         clippy::inline_always,
         reason = "a hit's path: a call costs 20 instructions of 3,900"
@@ -237,8 +238,10 @@ impl<'a> GuestReads<'a> {
         let flash = self.flash.as_mut().expect("the block was located on it");
         let count = flash.clean_run(disk, first, slot, blocks);
         let stop = first.advance(u64::from(count)).start().get().min(end);
-        self.count_hits(id, first, count);
-        if self.state.reads.get(id).is_prefetch() {
+        let read = self.state.reads.get(id);
+        let is_prefetch = read.is_prefetch();
+        count_hits(read, self.disks, self.admission, first, count);
+        if is_prefetch {
             return stop;
         }
         if self.state.slow.is_slow() {
@@ -286,25 +289,8 @@ impl<'a> GuestReads<'a> {
     /// Counts a run of blocks (or parts) that a read found on flash or on its way there.
     #[inline]
     pub(super) fn count_hits(&mut self, id: ReadId, first: BlockIndex, count: u32) {
-        let disk = self.state.reads.get(id).disk();
-        self.disks.stats(disk).read_block_hits += u64::from(count);
-        self.count_use(id, first, count);
-    }
-
-    /// Tells views and admission of blocks that are on flash, wherever a read has them from.
-    #[inline]
-    pub(super) fn count_use(&mut self, id: ReadId, first: BlockIndex, count: u32) {
         let read = self.state.reads.get(id);
-        let (disk, vm, arrival) = (read.disk(), read.vm(), read.arrival());
-        let prefetch = read.is_prefetch();
-        if let Some(views) = self.disks.views(disk) {
-            views.read(vm, first, count.into(), true);
-        }
-        if let (Some(arrival), false) = (arrival, prefetch) {
-            let blocks = (0..u64::from(count)).map(|i| first.advance(i));
-            let keys = blocks.map(|block| Key::new(disk, block));
-            self.admission.hits(&arrival, keys);
-        }
+        count_hits(read, self.disks, self.admission, first, count);
     }
 
     /// A part of a read has come.
@@ -333,6 +319,43 @@ impl<'a> GuestReads<'a> {
         if let Some(Ended { disk, answer }) = ended {
             self.disks.answer(self.ports, disk, answer);
         }
+    }
+}
+
+/// Counts blocks (or parts) that a read found on flash or on its way there.
+#[inline]
+fn count_hits(
+    read: &Read,
+    disks: &mut Disks,
+    admission: &mut Admission,
+    first: BlockIndex,
+    count: u32,
+) {
+    disks.stats(read.disk()).read_block_hits += u64::from(count);
+    count_use(read, disks, admission, first, count);
+}
+
+/// Tells views and admission of blocks that are on flash, wherever a read has them from.
+#[allow(
+    clippy::inline_always,
+    reason = "a hit's path: a call costs 20 instructions of 3,900"
+)]
+#[inline(always)]
+fn count_use(
+    read: &Read,
+    disks: &mut Disks,
+    admission: &mut Admission,
+    first: BlockIndex,
+    count: u32,
+) {
+    let disk = read.disk();
+    if let Some(views) = disks.views(disk) {
+        views.read(read.vm(), first, count.into(), true);
+    }
+    if let (Some(arrival), false) = (read.arrival(), read.is_prefetch()) {
+        let blocks = (0..u64::from(count)).map(|i| first.advance(i));
+        let keys = blocks.map(|block| Key::new(disk, block));
+        admission.hits(arrival, keys);
     }
 }
 

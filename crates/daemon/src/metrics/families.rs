@@ -421,9 +421,7 @@ pub(super) const FAMILIES: &[Family] = &[
         labels: DISK,
         read: Read::Counter(|snapshot, out| {
             disks(snapshot, out, None, |disk| {
-                let counters = &disk.counters;
-                let in_memory = counters.read_block_staged_hits + counters.read_block_hot_hits;
-                Number::Whole(counters.read_block_hits + in_memory + counters.read_block_misses)
+                Number::Whole(disk.counters.read_blocks())
             });
         }),
     },
@@ -436,7 +434,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family {
         name: "disk_read_block_memory_hits",
         unit: None,
-        help: "Blocks, or parts of one, that guests read from memory, by why they were there: staged, hot",
+        help: "Blocks, or parts of one, that guests read from memory, by why they were there: staged, hot, ahead (prefetched)",
         labels: &["disk", "vm", "cache", "kind"],
         read: Read::Counter(|snapshot, out| {
             disks(snapshot, out, Some(("kind", "staged")), |disk| {
@@ -444,6 +442,9 @@ pub(super) const FAMILIES: &[Family] = &[
             });
             disks(snapshot, out, Some(("kind", "hot")), |disk| {
                 Number::Whole(disk.counters.read_block_hot_hits)
+            });
+            disks(snapshot, out, Some(("kind", "ahead")), |disk| {
+                Number::Whole(disk.counters.read_block_ahead_hits)
             });
         }),
     },

@@ -32,6 +32,34 @@ pub(super) const FAMILIES: &[Family] = &[
         }),
     },
     Family {
+        name: "vm_prefetched_blocks",
+        unit: None,
+        help: "Blocks that were prefetched into memory and of which is known what became of them: used, wasted",
+        labels: &["vm", "kind", "cache", "outcome"],
+        read: Read::Counter(|snapshot, out| {
+            shares(snapshot, out, Some(("outcome", "used")), |share| {
+                share.prefetch.map(|of| of.used_blocks)
+            });
+            shares(snapshot, out, Some(("outcome", "wasted")), |share| {
+                share.prefetch.map(|of| of.wasted_blocks)
+            });
+        }),
+    },
+    Family {
+        name: "vm_prefetch_guesses_not_fetched",
+        unit: None,
+        help: "Guesses of what is read next that were not fetched, by reason: refused (not worth the price), dropped (the VM's own reads kept the origin busy)",
+        labels: &["vm", "kind", "cache", "reason"],
+        read: Read::Counter(|snapshot, out| {
+            shares(snapshot, out, Some(("reason", "refused")), |share| {
+                share.prefetch.map(|of| of.refused_guesses)
+            });
+            shares(snapshot, out, Some(("reason", "dropped")), |share| {
+                share.prefetch.map(|of| of.dropped_guesses)
+            });
+        }),
+    },
+    Family {
         name: "vm_share_blocks",
         unit: None,
         help: "Flash that the VM or image is to have, in blocks",

@@ -8,7 +8,7 @@ use units::{BLOCK_BYTES, Bytes, TenantSlot};
 
 use super::Frames;
 use crate::counts::AheadCounts;
-use crate::kind::Kind;
+use crate::kind::{Kind, LABELS};
 use crate::settings::{Part, Settings};
 use crate::tenants::Tenant;
 
@@ -108,6 +108,7 @@ impl<K: Key, B> Frames<K, B> {
         while self.evict_oldest(tenant, Kind::Ahead).is_some() {}
         let known = self.tenants.get_mut(tenant);
         (known.ahead, known.ahead_max) = (AheadCounts::default(), 0);
+        (known.unread, known.has_unread) = ([0; LABELS], false);
     }
 
     /// A tenant has so many frames for hot blocks. A new policy is told what has a frame, the oldest first, and it names

@@ -52,7 +52,7 @@ impl<K: Key, B> Frames<K, B> {
             }
             return false;
         }
-        self.put(Kind::Hot, tenant, key, bytes());
+        self.put((Kind::Hot, 0), tenant, key, bytes());
         true
     }
 

@@ -4,12 +4,14 @@ mod ahead;
 mod division;
 mod hot;
 
+pub use ahead::Ahead;
+
 use policy::memory;
 use policy::replacement::{Key, Place};
 use policy::rows::{List, Rows};
 use units::{BLOCK_BYTES, Bytes, TenantSlot};
 
-use crate::kind::{Kind, kind_of, tag_of, tenant_of};
+use crate::kind::{Kind, kind_of, label_of, tag_of, tenant_of};
 use crate::settings::Settings;
 use crate::tenants::Tenants;
 
@@ -28,6 +30,14 @@ pub struct Frames<K: Copy, B> {
     hot_spec: memory::Spec,
     /// Where policies name who leaves; empty between calls.
     left: Vec<K>,
+}
+
+/// A frame that has left the pool.
+struct Left<B> {
+    kind: Kind,
+    tenant: TenantSlot,
+    label: u8,
+    bytes: B,
 }
 
 impl<K: Key, B> Default for Frames<K, B> {
@@ -153,7 +163,7 @@ impl<K: Key, B> Frames<K, B> {
         if self.is_full() && !self.evict_for(tenant) {
             return Err(bytes);
         }
-        self.put(Kind::Staged, tenant, key, bytes);
+        self.put((Kind::Staged, 0), tenant, key, bytes);
         Ok(())
     }
 
@@ -161,23 +171,27 @@ impl<K: Key, B> Frames<K, B> {
     #[inline]
     pub fn unstage(&mut self, key: K) -> Option<B> {
         self.get_of(Kind::Staged, key)?;
-        self.take(key).map(|(_, _, bytes)| bytes)
+        self.take(key).map(|left| left.bytes)
     }
 
     /// A block changes, or its disk leaves: its frame is gone. Says of which kind it was.
     pub fn change(&mut self, key: K) -> Option<Kind> {
-        let (kind, tenant, _) = self.take(key)?;
-        let tenant = self.tenants.get_mut(tenant);
-        match kind {
+        let left = self.take(key)?;
+        let tenant = self.tenants.get_mut(left.tenant);
+        match left.kind {
             Kind::Staged => {}
-            Kind::Ahead => tenant.ahead.wasted += 1,
+            Kind::Ahead => {
+                tenant.ahead.wasted += 1;
+                tenant.unread[usize::from(left.label)] += 1;
+                tenant.has_unread = true;
+            }
             Kind::Hot => {
                 if let Some(policy) = &mut tenant.hot {
                     policy.remove(key);
                 }
             }
         }
-        Some(kind)
+        Some(left.kind)
     }
 
     /// The pool is for something else from now on. Prefetched and hot blocks leave where they do not fit; where more is
@@ -200,14 +214,15 @@ impl<K: Key, B> Frames<K, B> {
         let mut before = std::mem::replace(self, Self::new(&settings));
         for kind in Kind::ALL {
             for tenant in before.tenants.slots() {
-                while let Some((key, bytes)) = before.pop_oldest(kind, tenant) {
-                    self.put(kind, tenant, key, bytes);
+                while let Some((key, label, bytes)) = before.pop_oldest(kind, tenant) {
+                    self.put((kind, label), tenant, key, bytes);
                 }
             }
         }
         for tenant in before.tenants.slots() {
             let (from, to) = (before.tenants.get_mut(tenant), self.tenants.get_mut(tenant));
             (to.ahead, to.ahead_max) = (from.ahead, from.ahead_max);
+            (to.unread, to.has_unread) = (from.unread, from.has_unread);
         }
     }
 
@@ -243,8 +258,8 @@ impl<K: Key, B> Frames<K, B> {
         Some(key)
     }
 
-    fn put(&mut self, kind: Kind, tenant: TenantSlot, key: K, bytes: B) {
-        let place = self.rows.insert(key, tag_of(kind, tenant));
+    fn put(&mut self, (kind, label): (Kind, u8), tenant: TenantSlot, key: K, bytes: B) {
+        let place = self.rows.insert(key, tag_of(kind, tenant, label));
         if place.to_usize() == self.bytes.len() {
             self.bytes.push(None);
         }
@@ -256,14 +271,20 @@ impl<K: Key, B> Frames<K, B> {
 
     /// A frame leaves the pool; nobody is told.
     #[inline]
-    fn take(&mut self, key: K) -> Option<(Kind, TenantSlot, B)> {
+    fn take(&mut self, key: K) -> Option<Left<B>> {
         if self.is_empty() {
             return None;
         }
         let place = self.rows.find(key)?;
         let tag = self.rows.tag(place);
-        let (kind, tenant) = (kind_of(tag), tenant_of(tag));
-        Some((kind, tenant, self.free(kind, tenant, place)))
+        let (kind, tenant, label) = (kind_of(tag), tenant_of(tag), label_of(tag));
+        let bytes = self.free(kind, tenant, place);
+        Some(Left {
+            kind,
+            tenant,
+            label,
+            bytes,
+        })
     }
 
     fn free(&mut self, kind: Kind, tenant: TenantSlot, place: Place) -> B {
@@ -275,9 +296,9 @@ impl<K: Key, B> Frames<K, B> {
         bytes.expect("a row has a frame")
     }
 
-    fn pop_oldest(&mut self, kind: Kind, tenant: TenantSlot) -> Option<(K, B)> {
+    fn pop_oldest(&mut self, kind: Kind, tenant: TenantSlot) -> Option<(K, u8, B)> {
         let place = self.tenants.get(tenant)?.lists[kind as usize].back(&self.rows)?;
-        let key = self.rows.key(place);
-        Some((key, self.free(kind, tenant, place)))
+        let (key, label) = (self.rows.key(place), label_of(self.rows.tag(place)));
+        Some((key, label, self.free(kind, tenant, place)))
     }
 }

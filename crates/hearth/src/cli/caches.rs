@@ -40,6 +40,9 @@ pub struct Set {
     /// Which blocks that are read are worth a frame of it, such as s3-fifo, w-tinylfu, lru or frequency
     #[arg(long, value_name = "POLICY", group = "what")]
     pub hot: Option<policy::memory::Spec>,
+    /// Who guesses what VMs read next, such as readahead or readahead,vip,mithril, or `none`
+    #[arg(long, value_name = "MINERS|none", group = "what")]
+    pub prefetch: Option<prefetch::Specs>,
     /// What the flash may be written, such as 1TiB/day, 20MiB/s or 1DWPD, or `off`
     #[arg(long, value_name = "RATE|off", group = "what")]
     pub write_budget: Option<Switch<Rate>>,
@@ -65,7 +68,7 @@ pub struct Set {
     #[arg(long, value_name = "SIZE", group = "what")]
     pub memory: Option<Bytes>,
     /// Take back all that was set while the daemon ran: the configuration file's word holds again
-    #[arg(long, group = "what", conflicts_with_all = ["enabled", "admission", "fill", "staging", "frames", "hot", "write_budget", "allocation", "spare", "reuses", "window", "prediction", "hysteresis", "memory"])]
+    #[arg(long, group = "what", conflicts_with_all = ["enabled", "admission", "fill", "staging", "frames", "hot", "prefetch", "write_budget", "allocation", "spare", "reuses", "window", "prediction", "hysteresis", "memory"])]
     pub reset: bool,
 }
 
@@ -78,6 +81,7 @@ impl Set {
             staging: self.staging.map(Text),
             frames: self.frames.map(Text),
             hot: self.hot.clone().map(Text),
+            prefetch: self.prefetch.clone().map(Text),
             write_budget: self.write_budget.clone().map(Text),
             allocation: self.allocation.clone().map(Text),
             spare: self.spare,
@@ -134,7 +138,7 @@ pub(super) fn words(settings: &PolicyChange, changed: &[String]) -> String {
             Some(Spare::Lent) | None => "lent",
         };
         format!(
-            "admission {}{}, staging {}, frames {}, hot {}, write budget {}, allocation {}, spare {spare}, window {}, \
+            "admission {}{}, staging {}, frames {}, hot {}, prefetch {}, write budget {}, allocation {}, spare {spare}, window {}, \
              prediction {}",
             text(settings.admission.as_ref()),
             if settings.fill == Some(true) {
@@ -145,6 +149,7 @@ pub(super) fn words(settings: &PolicyChange, changed: &[String]) -> String {
             text(settings.staging.as_ref()),
             text(settings.frames.as_ref()),
             text(settings.hot.as_ref()),
+            text(settings.prefetch.as_ref()),
             text(settings.write_budget.as_ref()),
             text(settings.allocation.as_ref()),
             text(settings.window.as_ref()),

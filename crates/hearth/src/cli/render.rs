@@ -208,7 +208,7 @@ pub(crate) fn disks(out: &mut String, disks: &Disks) -> fmt::Result {
     ]);
     for disk in &disks.disks {
         let counters = &disk.counters;
-        let blocks = counters.read_block_hits + counters.read_block_misses;
+        let (found, blocks) = (counters.found_blocks(), counters.read_blocks());
         let back = disk.write_back.as_ref();
         let [dirty, age, destage] = dirty_cells(
             back.map(|back| back.dirty_bytes),
@@ -224,7 +224,7 @@ pub(crate) fn disks(out: &mut String, disks: &Disks) -> fmt::Result {
             state(disk).to_owned(),
             disk.connections.to_string(),
             quantity::bytes(disk.cached_blocks.saturating_mul(units::BLOCK_BYTES)),
-            quantity::percent(counters.read_block_hits, blocks),
+            quantity::percent(found, blocks),
             dirty,
             age,
             destage,
@@ -416,7 +416,7 @@ fn write_back(now: &WriteBackStatus) -> Vec<(&'static str, String)> {
 
 fn disk_counters(counters: &DiskCounters) -> [(&'static str, String); 8] {
     let bytes = quantity::bytes;
-    let blocks = counters.read_block_hits + counters.read_block_misses;
+    let (found, blocks) = (counters.found_blocks(), counters.read_blocks());
     let requests = |count: u64, moved: u64| format!("{count} requests, {}", bytes(moved));
     [
         (
@@ -433,9 +433,8 @@ fn disk_counters(counters: &DiskCounters) -> [(&'static str, String); 8] {
         (
             "hits",
             format!(
-                "{} of {blocks} blocks read ({})",
-                counters.read_block_hits,
-                quantity::percent(counters.read_block_hits, blocks)
+                "{found} of {blocks} blocks read ({})",
+                quantity::percent(found, blocks)
             ),
         ),
         ("to flash", bytes(counters.flash_written_bytes)),

@@ -208,9 +208,7 @@ fn disk_row(before: Option<&DiskStatus>, now: &DiskStatus, seconds: f64) -> Disk
         writes_per_second: rate(|c| c.write_requests),
         read_bytes_per_second: rate(|c| c.read_bytes),
         written_bytes_per_second: rate(|c| c.written_bytes),
-        hit_blocks: change(|c| {
-            c.read_block_hits + c.read_block_staged_hits + c.read_block_hot_hits
-        }),
+        hit_blocks: change(DiskCounters::found_blocks),
         miss_blocks: change(|c| c.read_block_misses),
         p50_seconds: times.quantile(50),
         p99_seconds: times.quantile(99),

@@ -42,6 +42,11 @@ impl Ghosts {
         self.rows.memory()
     }
 
+    /// A fetched block would have stayed for so many demanded ones from now on.
+    pub(super) fn set_life(&mut self, life: u64) {
+        self.life = life;
+    }
+
     /// A guess was refused: whose older one is known to be wasted now, if one had to leave.
     pub(super) fn refuse(&mut self, key: Key, label: Label) -> Option<Label> {
         if self.rows.get(key.0).is_some() {

@@ -9,7 +9,14 @@ impl Shard {
             let front_ends = self.clients.status_of(slot, disk.counted_before());
             disk.status(slot, &self.cache, front_ends)
         });
+        let facts = self.cache.facts();
+        let tenants = facts.tenants();
+        let foreseen = tenants.iter().filter_map(|tenant| {
+            let seen = facts.foreseen(tenant.slot)?;
+            Some((tenant.slot, seen))
+        });
         ShardStatus {
+            foreseen: foreseen.collect(),
             name: self.config.name.clone(),
             flash: self.config.flash.clone(),
             cache: self.cache.facts().status(),
@@ -24,7 +31,7 @@ impl Shard {
             kept: self.cache.facts().kept(),
             reports: self.cache.facts().tenant_reports(),
             host: self.cache.facts().host_report(),
-            tenants: self.cache.facts().tenants(),
+            tenants,
         }
     }
 }

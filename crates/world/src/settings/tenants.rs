@@ -23,6 +23,15 @@ const ADMISSION: [&str; 13] = [
 
 const HOT: [&str; 4] = ["s3-fifo", "w-tinylfu", "lru", "frequency"];
 
+const PREFETCH: [&str; 6] = [
+    "none",
+    "none",
+    "sequential:n=8",
+    "readahead",
+    "readahead,vip,mithril",
+    "delta",
+];
+
 const ALLOCATION: [&str; 8] = [
     "equal",
     "static",
@@ -50,6 +59,7 @@ pub(crate) fn draw_settings(dice: &mut Prng, capacity: Capacity) -> Settings {
     Settings {
         frames: (copies > 0).then(|| staging + Bytes::kib(copies)),
         hot: pick(&mut others, &HOT).parse().expect(spec),
+        prefetch: pick(&mut others, &PREFETCH).parse().expect(spec),
         admission: pick(dice, &ADMISSION).parse().expect(spec),
         fill: dice.one_in(3),
         staging,

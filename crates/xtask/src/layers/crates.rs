@@ -99,7 +99,14 @@ pub(super) const TABLE: &[Crate] = &[
     pure(
         "tenancy",
         "crates/tenancy",
-        &["units", "policy", "mrc", "flash-format", "segment-log"],
+        &[
+            "units",
+            "policy",
+            "prefetch",
+            "mrc",
+            "flash-format",
+            "segment-log",
+        ],
     ),
     pure(
         "admission",
@@ -141,6 +148,8 @@ pub(super) const TABLE: &[Crate] = &[
         &[
             "admission",
             "core-guards",
+            "frames",
+            "prefetch",
             "block-store",
             "dirty-log",
             "destage",
@@ -288,6 +297,7 @@ pub(super) const TABLE: &[Crate] = &[
                 "strategies",
                 "units",
                 "policy",
+                "prefetch",
                 "tenancy",
                 "cache",
             ],

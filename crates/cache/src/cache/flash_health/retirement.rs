@@ -21,6 +21,7 @@ impl FlashHealth<'_> {
             return;
         };
         self.state.admission = Admission::default();
+        self.state.reads.foresight_mut().clear();
         self.state.back_requests().lose_arrivals();
         self.state.writes.wait_no_more();
         self.state.backs.all_stay_through();

@@ -3,7 +3,7 @@
 use super::{curve, guest};
 use crate::terminal::quantity;
 use crate::terminal::{Side, Table, facts};
-use api::vms::{ImageRead, ImageStatus, Share, VmStatus, Vms, WriteBudget};
+use api::vms::{ImageRead, ImageStatus, Prefetch, Share, VmStatus, Vms, WriteBudget};
 use configuration::Name;
 use std::fmt::{self, Write};
 use units::number::real;
@@ -202,6 +202,9 @@ fn share(out: &mut String, share: &Share) -> fmt::Result {
         ("  admission", admission(share)),
         ("  written", written(share)),
     ]);
+    if let Some(of) = &share.prefetch {
+        lines.push(("  prefetch", prefetched(of)));
+    }
     if let Some(left) = &share.write_budget {
         lines.push(("  budget", budget(left)));
     }
@@ -251,6 +254,18 @@ fn found(share: &Share) -> String {
         let _ = write!(text, "; {} of base images, {found} found", of.image_reads);
     }
     text
+}
+
+fn prefetched(of: &Prefetch) -> String {
+    let known = of.used_blocks + of.wasted_blocks;
+    format!(
+        "{} blocks, {} of {known} used; {} guesses refused, {} dropped; {} of memory",
+        of.fetched_blocks,
+        quantity::percent(of.used_blocks, known),
+        of.refused_guesses,
+        of.dropped_guesses,
+        quantity::bytes(of.memory_bytes)
+    )
 }
 
 fn admission(share: &Share) -> String {
