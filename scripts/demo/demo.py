@@ -39,6 +39,9 @@ GUEST_STEPS = (
 # What the guest that moves does again and again.
 ROUND_STEPS = "random,dir=/srv/files,reads=3000+write,dir=/var/probe,from=1,files=16,kib=128+again"
 SECONDS_AFTER_MOVE = 3
+# Read in order and at random, without prefetch and with it: behind what the other steps read of the disk.
+FORESEEN_FROM_MIB = 200
+FORESEEN_MIB = 8
 DEADLINE_SECONDS = 120
 
 started = []
@@ -114,16 +117,17 @@ class Origin:
     def uri(self):
         return f"nbd+unix:///{self.name}?socket={self.socket}"
 
-    def read_bytes(self):
-        """Bytes read from it since the last call."""
-        total = 0
+    def reads(self):
+        """The bytes of each read that reached it since the last call."""
         with open(self.log, encoding="ascii", errors="replace") as file:
             file.seek(self.seen)
-            for line in file:
-                match = re.search(r" Read id=\S+ offset=\S+ count=0x([0-9a-f]+)", line)
-                total += int(match.group(1), 16) if match else 0
+            text = file.read()
             self.seen = file.tell()
-        return total
+        return [int(count, 16) for count in re.findall(r" Read id=\S+ offset=\S+ count=0x([0-9a-f]+)", text)]
+
+    def read_bytes(self):
+        """Bytes read from it since the last call."""
+        return sum(self.reads())
 
 
 class Hearth:
@@ -293,10 +297,10 @@ def move(hosts, origin, sockets):
     return result, cost
 
 
-def fio(uri, depth, offset_mib, size_mib, seconds=None):
-    """Random reads of 4 KiB: each block of the range once, or for some seconds."""
+def fio(uri, depth, offset_mib, size_mib, seconds=None, order="randread"):
+    """Reads of 4 KiB: each block of the range once, or for some seconds."""
     out = os.path.join(DATA, "fio.json")
-    command = ["fio", "--name=demo", "--ioengine=nbd", "--thread=1", f"--uri={uri}", "--rw=randread", "--bs=4k"]
+    command = ["fio", "--name=demo", "--ioengine=nbd", "--thread=1", f"--uri={uri}", f"--rw={order}", "--bs=4k"]
     command += [f"--iodepth={depth}", f"--offset={offset_mib}m", f"--size={size_mib}m", "--output-format=json", f"--output={out}"]
     if seconds:
         command += ["--time_based", f"--runtime={seconds}", "--norandommap"]
@@ -331,6 +335,21 @@ def measured(hearth, origin, work):
     return result
 
 
+def foreseen(hearth, origin, offset_mib):
+    """Reads in order and at random of what is not cached, without prefetch and with it."""
+    results = []
+    for order in ("read", "randread"):
+        for miners in ("none", "readahead"):
+            hearth.ask("cache", "set", "flash", "--prefetch", miners)
+            origin.reads()
+            result = fio(hearth.uri(origin.name), 1, offset_mib, FORESEEN_MIB, order=order)
+            result["requests"] = len(origin.reads())
+            results.append(result)
+            offset_mib += FORESEEN_MIB
+    hearth.ask("cache", "set", "flash", "--prefetch", "none")
+    return results
+
+
 def table(columns, rows):
     widths = [max(len(row[place]) for row in [columns] + rows) for place in range(len(columns))]
     for row in [columns] + rows:
@@ -344,7 +363,7 @@ def row(title, key, form, results):
     return [title] + [form.format(each[key]) if each.get(key) is not None else "–" for each in results]
 
 
-def closing_table(vm, disk):
+def closing_table(vm, disk, ahead):
     names = ["without Hearth", "cold", "warm", "after kill -9", "after live migration"]
     print()
     print(f"The VM: Linux on an emulated CPU, which takes much of an I/O's time itself. The origin: +{DELAY} a request.")
@@ -380,6 +399,17 @@ def closing_table(vm, disk):
         ],
     )
     print()
+    print(f"fio, {FORESEEN_MIB} MiB that nobody has read yet, 4 KiB at a time, depth 1: prefetch off, and 'readahead'")
+    table(
+        ["", "in order, off", "in order, on", "at random, off", "at random, on"],
+        [
+            row("reads", "iops", "{:,.0f} IOPS", ahead),
+            row("  half within", "p50", "{:,.0f} us", ahead),
+            row("  99 of 100 within", "p99", "{:,.0f} us", ahead),
+            row("requests to the origin", "requests", "{:,}", ahead),
+        ],
+    )
+    print()
 
 
 def both_depths(uri, seconds):
@@ -400,24 +430,27 @@ def run(sockets):
     ports = [free_port(), free_port()]
     os.makedirs(os.path.join(DATA, "owners"))
 
-    say("1/7 the VM straight from the origin, without Hearth")
+    say("1/8 the VM straight from the origin, without Hearth")
     vm.append(measured(None, vm_origin, lambda: guest(vm_origin.socket, "vm1", "without")))
-    say("2/7 fio straight from the origin")
+    say("2/8 fio straight from the origin")
     disk.append(measured(None, fio_origin, both_depths(fio_origin.uri(), 4)))
 
     hearth = Hearth(0, sockets, [vm_origin, fio_origin], migration.link(DATA, 0, ports))
     hearth.start()
-    say(f"3/7 hearth serves both disks, {FLASH_MIB} MiB of flash, empty; the VM boots cold")
+    say(f"3/8 hearth serves both disks, {FLASH_MIB} MiB of flash, empty; the VM boots cold")
     say(f"    meanwhile: curl http://127.0.0.1:{hearth.port}/metrics")
     say(f"    or:        {os.path.relpath(HEARTH, os.getcwd())} --socket {hearth.admin} top")
     vm.append(measured(hearth, vm_origin, lambda: guest(hearth.socket, "vm1", "cold")))
-    say("4/7 the VM boots warm")
+    say("4/8 the VM boots warm")
     vm.append(measured(hearth, vm_origin, lambda: guest(hearth.socket, "vm1", "warm")))
-    say("5/7 fio through hearth, cold then warm")
+    say("5/8 fio through hearth, cold then warm")
     disk.append(measured(hearth, fio_origin, both_depths(hearth.uri("data"), None)))
     disk.append(measured(hearth, fio_origin, both_depths(hearth.uri("data"), 4)))
 
-    say("6/7 kill -9 of hearth, start again, the VM boots a third time")
+    say("6/8 fio through hearth, what nobody has read yet, prefetch off and on")
+    ahead = foreseen(hearth, fio_origin, FORESEEN_FROM_MIB)
+
+    say("7/8 kill -9 of hearth, start again, the VM boots a third time")
     held = sum(each["cached_blocks"] for each in hearth.ask("disk", "list")["disks"])
     end(hearth.process, signal.SIGKILL)
     ready = hearth.start()
@@ -425,13 +458,13 @@ def run(sockets):
     kept = status["recovered_blocks"]
     vm.append(measured(hearth, vm_origin, lambda: guest(hearth.socket, "vm1", "killed")))
 
-    say("7/7 a second host with flash of its own; the VM moves there live, while it reads and writes")
+    say("8/8 a second host with flash of its own; the VM moves there live, while it reads and writes")
     other = Hearth(1, sockets, [vm_origin], migration.link(DATA, 1, ports))
     other.start()
     moved, cost = move((hearth, other), vm_origin, sockets)
     vm.append(moved)
 
-    closing_table(vm, disk)
+    closing_table(vm, disk, ahead)
     seconds = ", ".join(f"{ratio:.1%}" if ratio is not None else "no read" for ratio in cost["seconds"])
     print(f"  Live migration: the VM stood still for {cost['downtime'] * 1000:.0f} ms, in which Hearth held its disk for {cost['held'] * 1000:.0f} ms.")
     print(f"  Hits in its first {SECONDS_AFTER_MOVE} seconds at the other host: {seconds}. {cost['link']:.1f} MiB of its cache went over the link.")

@@ -72,14 +72,8 @@ pub struct Foreseen {
 struct OfDisk {
     tenant: TenantSlot,
     miners: Vec<Box<dyn Miner>>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Due>,
     coming: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Waiting {
-    miner: usize,
-    guess: Guess,
 }
 
 struct OfTenant {
@@ -91,7 +85,7 @@ struct OfTenant {
     seen: Foreseen,
 }
 
-/// A guess whose turn has come.
+/// A guess that waits for its turn, or whose turn has come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due {
     miner: usize,
@@ -188,11 +182,11 @@ impl Foresight {
         for (number, miner) in known.miners.iter_mut().enumerate() {
             self.guesses.clear();
             miner.read(run, hit, &mut self.guesses);
-            let waiting = self.guesses.iter().map(|guess| Waiting {
+            let due = self.guesses.iter().map(|guess| Due {
                 miner: number,
                 guess: *guess,
             });
-            known.waiting.extend(waiting);
+            known.waiting.extend(due);
         }
         while known.waiting.len() > WAITING_MAX
             && let Some(overtaken) = known.waiting.pop_front()
@@ -232,8 +226,7 @@ impl Foresight {
         if of.coming >= DISK_BLOCKS_MAX || self.coming >= BLOCKS_MAX {
             return None;
         }
-        let Waiting { miner, guess } = of.waiting.pop_front()?;
-        Some(Due { miner, guess })
+        of.waiting.pop_front()
     }
 
     /// Whether a guess is worth the blocks that are nowhere here. If not, its miner hears of it.
