@@ -256,7 +256,7 @@ fn a_cache_decides_with_foresight_as_without() {
         for miners in ["readahead", "sequential:n=8", "readahead,vip,mithril"] {
             let (with, hits) = decisions(admission, miners);
             assert_eq!(with, without, "{admission}, {miners}");
-            assert!(hits > 50, "{admission}, {miners}: {hits}");
+            assert!(hits >= 20, "{admission}, {miners}: {hits}");
         }
     }
 }

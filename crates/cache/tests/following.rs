@@ -4,7 +4,7 @@
 
 mod rig;
 
-use cache::{Command, Follower, NotLent, OfDirty, WritePolicy};
+use cache::{Command, Follower, OfDirty, WritePolicy};
 use rig::{Rig, lazy};
 use units::Duration;
 
@@ -181,8 +181,7 @@ fn a_question_that_waits_is_answered_when_the_disk_leaves_write_back_or_goes() {
         };
         rig.command(command);
         rig.drive();
-        let came = rig.records_came().expect("a loan is answered");
-        assert!(matches!(came, Ok(_) | Err(NotLent)));
+        assert!(rig.records_came().is_some(), "the question is answered");
     }
 }
 

@@ -11,7 +11,7 @@ use crate::checker::Moment;
 use crate::context::Context;
 use crate::disks::Disks;
 use crate::phases::name_of;
-use crate::settings::{Special, draw_settings, draw_tenant, pick};
+use crate::settings::{Special, draw_settings, draw_tenant, pick, without_memory};
 use cache::{Command, ControlId, DestageOrder, OfDirty, Tenure, WriteBack, WritePolicy};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -373,7 +373,10 @@ pub(crate) fn change_tenancy(cx: &mut Context) {
     let all = cx.run.one_in(2);
     let number = cx.run.index(cx.disks.count());
     let tenant = tenant_name(number, cx);
-    let settings = draw_settings(cx.run.dice(), capacity);
+    let mut settings = draw_settings(cx.run.dice(), capacity);
+    if !cx.run.settings().memory {
+        without_memory(&mut settings);
+    }
     let of_tenant = draw_tenant(cx.run.dice(), capacity);
     let off = cx.run.one_in(6);
     let now = cx.run.now();

@@ -188,7 +188,7 @@ missed! {
         record_before_a_disk_is_given_away: RecordBeforeDetach from 0 ["I1", "I3"],
     }
     BACK {
-        keep_no_copy_of_what_a_write_has_overtaken: FrameDies from 53681 ["I1", "I3"],
+        keep_no_copy_of_what_a_write_has_overtaken: FrameDies from 19857 ["I1", "I3"],
         tell_of_a_failed_flush: FailedFlushIsTold from 43 ["I2"],
         open_the_record_again_when_nobody_knows: OpenAfterDoubt from 0 ["I1", "I2", "I6", "prefix"],
         open_a_record_on_flash_that_is_believed: OpenRecordInTime from 2779 ["I1", "I3", "I6", "prefix"],

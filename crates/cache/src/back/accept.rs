@@ -285,10 +285,9 @@ impl BackRequests<'_> {
             return Err(NoRoom::Segment);
         }
         if back.phase == Phase::Leaving {
-            if back.credit < BLOCK_BYTES || logged <= LAST_BYTES {
+            if logged <= LAST_BYTES || !back.credit.pays_for_block() {
                 return Err(NoRoom::Segment);
             }
-            back.credit -= BLOCK_BYTES;
         } else if let Some(log) = self.flash.log_of(disk).map(DirtyDisk::log)
             && back.follows.outruns(
                 log,

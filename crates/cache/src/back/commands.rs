@@ -1,5 +1,6 @@
 //! What the operator asks about write-back.
 
+use super::credit::Credit;
 use super::switch::{Change, Changes, To};
 use super::{Back, Phase};
 use crate::api::{ControlError, ControlId, ControlOutcome, Effect, WritePolicy};
@@ -37,7 +38,7 @@ impl Changes<'_> {
             (Some(back), policy) if policy != WritePolicy::Back => {
                 back.change = Some(Change::new(Some(id), To::Origin(policy), since));
                 back.phase = Phase::Leaving;
-                back.credit = 0;
+                back.credit = Credit::default();
             }
             // It comes back by itself.
             (None, WritePolicy::Back) if returns => return Some(Ok(())),

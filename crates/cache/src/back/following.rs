@@ -14,6 +14,7 @@
 //!   waited for again once it has what had been written by then.
 //! - Nobody is waited for who was not named again for [`FOLLOWER_NAMED_MAX`].
 
+use super::credit::Credit;
 use crate::limits::{
     FOLLOW_BYTES_MAX, FOLLOW_BYTES_MIN, FOLLOW_TIME_MAX, FOLLOWER_NAMED_MAX, SHIPMENT_RECORDS_MAX,
 };
@@ -38,7 +39,7 @@ struct Following {
     /// wait for longer.
     room: Bytes,
     /// Bytes that may be written beyond that.
-    credit: u64,
+    credit: Credit,
     /// A question that has found nothing, and until when it waits.
     parked: Option<(Question, Instant)>,
 }
@@ -50,11 +51,6 @@ impl Following {
             Follower::Origin => log.base(),
             Follower::Host => self.kept.max(log.base()),
         }
-    }
-
-    /// It has got so many bytes: half as many may be written.
-    fn got(&mut self, bytes: u64) {
-        self.credit += bytes / 2;
     }
 }
 
@@ -81,7 +77,7 @@ impl Follows {
             kept: RecordNumber::FIRST,
             behind: Some(end),
             room: FOLLOW_BYTES_MAX,
-            credit: 0,
+            credit: Credit::default(),
             parked: None,
         });
         ended?.parked.map(|(question, _)| question)
@@ -135,14 +131,10 @@ impl Follows {
         }
         let has = following.has(log).min(log.end());
         if log.end().distance_from(has) * BLOCK_BYTES < following.room.get() {
-            following.credit = 0;
+            following.credit = Credit::default();
             return false;
         }
-        let pays = following.credit >= BLOCK_BYTES;
-        if pays {
-            following.credit -= BLOCK_BYTES;
-        }
-        !pays
+        !following.credit.pays_for_block()
     }
 
     /// The origin has got so many bytes of the log.
@@ -150,7 +142,7 @@ impl Follows {
         if let Some(following) = &mut self.0
             && following.follower == Follower::Origin
         {
-            following.got(bytes);
+            following.credit.earn(bytes);
         }
     }
 
@@ -193,7 +185,9 @@ impl Follows {
         {
             let before = std::mem::replace(&mut following.kept, from).max(log.base());
             if from > before && following.follower == Follower::Host {
-                following.got(from.distance_from(before) * BLOCK_BYTES);
+                following
+                    .credit
+                    .earn(from.distance_from(before) * BLOCK_BYTES);
             }
         }
     }

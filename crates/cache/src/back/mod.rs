@@ -16,6 +16,7 @@ mod accept;
 mod arriving;
 mod backs;
 mod commands;
+mod credit;
 mod following;
 mod held;
 mod late;
@@ -43,6 +44,7 @@ use accept::Waiting;
 use arriving::Arrivals;
 use block_io::IoError;
 use block_store::DirtyDisk;
+use credit::Credit;
 use destage::{BatchId, Destage, SampledReads};
 use dirty_log::{DirtyLog, RecordNumber};
 use following::Follows;
@@ -118,7 +120,7 @@ pub(crate) struct Back {
     /// When the guest asked for something last.
     asked_at: Instant,
     /// Bytes that may be accepted while it is left.
-    credit: u64,
+    credit: Credit,
 }
 
 impl Back {
@@ -140,7 +142,7 @@ impl Back {
             follows: Follows::default(),
             parted: false,
             asked_at: now,
-            credit: 0,
+            credit: Credit::default(),
         }
     }
 

@@ -148,11 +148,6 @@ impl Back {
         self.change.as_ref().is_some_and(holds)
     }
 
-    /// So many bytes have left the log.
-    pub(super) fn credit_for(&mut self, bytes: u64) {
-        self.credit += bytes / 2;
-    }
-
     /// The disk is under write-back no longer.
     fn leave(&mut self, disk: DiskSlot) -> Over {
         let flushes = std::mem::take(&mut self.answers).into_iter();

@@ -372,7 +372,7 @@ impl<'a> Destager<'a> {
         let gone = before.saturating_sub(self.flash.dirty_bytes(disk).get());
         back.follows.origin_got(gone);
         if back.phase == Phase::Leaving {
-            back.credit_for(gone);
+            back.credit.earn(gone);
         }
         // There is room for writes that wait.
         self.ports.schedule(disk);

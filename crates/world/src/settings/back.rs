@@ -1,7 +1,7 @@
 //! What a seed says about write-back.
 
 use super::special::Special;
-use super::{Rates, Settings, pick};
+use super::{Rates, Settings, pick, without_memory};
 use cache::{DestageOrder, WriteBack};
 use units::{Bytes, Duration, Prng};
 
@@ -35,6 +35,11 @@ pub struct BackSettings {
 /// each kind of world has both.
 const ORIGINS_FORGET_EVERY: u64 = 64;
 
+/// Of so many seeds in a row these may have memory in front of the flash, and miners: few, so that most seeds stay what
+/// they were before there was either.
+const MEMORY_EVERY: u64 = 8;
+const MEMORY_FIRST: [u64; 2] = [1, 2];
+
 impl Settings {
     /// The settings of this seed's world, from dice that the seed has thrown. Worlds of odd seeds
     /// have write-back.
@@ -44,7 +49,15 @@ impl Settings {
         if seed % 2 == 1 {
             settings = settings.with_write_back(dice);
         }
-        settings.with_special(seed, dice)
+        let mut settings = settings.with_special(seed, dice);
+        let is_ordinary = settings.special == Special::Nothing;
+        settings.memory = is_ordinary && MEMORY_FIRST.contains(&(seed % MEMORY_EVERY));
+        if let Some(tenancy) = &mut settings.config.tenancy
+            && !settings.memory
+        {
+            without_memory(tenancy);
+        }
+        settings
     }
 
     fn with_write_back(mut self, dice: &mut Prng) -> Self {

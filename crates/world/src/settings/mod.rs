@@ -11,7 +11,7 @@ pub use special::{
     COMMANDED_FIRST, HASTY_FIRST, LATE_FIRST, LYING_FIRST, PESTERED_FIRST, ROTTEN_FIRST,
     SPECIAL_EVERY, Special, YOUNGER_EVERY,
 };
-pub(crate) use tenants::{draw_settings, draw_tenant};
+pub(crate) use tenants::{draw_settings, draw_tenant, without_memory};
 
 use crate::storage::Latency;
 use cache::Config;
@@ -184,6 +184,8 @@ pub struct Settings {
     pub old_copies: bool,
     /// What comes again and again.
     pub special: Special,
+    /// There may be memory in front of the flash, and miners.
+    pub memory: bool,
     /// What there is of write-back; none in worlds without it.
     pub back: Option<BackSettings>,
     /// The lives of the process, one after the other.
@@ -239,6 +241,7 @@ impl Settings {
             old_copies: dice.one_in(8),
             sizes_change: dice.one_in(8),
             special: Special::Nothing,
+            memory: true,
             back: None,
             lives,
         };

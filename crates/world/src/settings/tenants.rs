@@ -52,16 +52,18 @@ pub(crate) fn draw_settings(dice: &mut Prng, capacity: Capacity) -> Settings {
         let budget = Budget::per_day(Bytes::new(per_second * 24 * 3600));
         budget.expect("it is not nothing").with_burst(burst)
     });
+    let admission = pick(dice, &ADMISSION).parse().expect(spec);
+    let fill = dice.one_in(3);
     let staging = Bytes::kib(*pick(dice, &[0, 64, 64, 200, 1_000]));
-    // Of dice of their own, so that worlds without copies in memory stay what they were.
+    // Of dice of their own, so that worlds without memory stay what they were.
     let mut others = dice.clone();
     let copies = *pick(&mut others, &[0, 0, 200, 1_000]);
     Settings {
         frames: (copies > 0).then(|| staging + Bytes::kib(copies)),
         hot: pick(&mut others, &HOT).parse().expect(spec),
         prefetch: pick(&mut others, &PREFETCH).parse().expect(spec),
-        admission: pick(dice, &ADMISSION).parse().expect(spec),
-        fill: dice.one_in(3),
+        admission,
+        fill,
         staging,
         budget,
         allocation: pick(dice, &ALLOCATION).parse().expect(spec),
@@ -75,6 +77,12 @@ pub(crate) fn draw_settings(dice: &mut Prng, capacity: Capacity) -> Settings {
         memory: Bytes::mib(64),
         ..Settings::default()
     }
+}
+
+/// The same, with no memory in front of the flash but for what is staged.
+pub(crate) fn without_memory(settings: &mut Settings) {
+    settings.frames = None;
+    settings.prefetch = "none".parse().expect("nobody guesses");
 }
 
 /// What may hold for one tenant; some of it cannot hold beside the others'.
