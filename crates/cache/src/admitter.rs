@@ -145,34 +145,19 @@ impl<'a> Admitter<'a> {
         is_staged
     }
 
-    /// A whole block was written that was not cached, and the origin has acknowledged it.
-    pub(crate) fn offer_written(
-        &mut self,
-        arrival: Option<Arrival>,
-        disk: DiskSlot,
-        block: BlockIndex,
-        page: &[u8],
-    ) {
-        let asker = Asker {
-            arrival: self.admission.still(arrival),
-            prefetch: false,
-            source: Source::Update,
-        };
-        self.offer(asker, disk, block, page);
-    }
-
-    /// A block is read that is not on flash, and whose bytes are in memory: it is hot, or was prefetched.
+    /// A block that is not on flash, and whose bytes are at hand: a guest reads it from memory, where it is hot or was
+    /// prefetched (a fill), or has written all of it and the origin has acknowledged that (an update).
     pub(crate) fn offer_at_hand(
         &mut self,
         arrival: Option<Arrival>,
-        disk: DiskSlot,
-        block: BlockIndex,
+        source: Source,
+        (disk, block): (DiskSlot, BlockIndex),
         page: &[u8],
     ) {
         let asker = Asker {
             arrival: self.admission.still(arrival),
             prefetch: false,
-            source: Source::Fill,
+            source,
         };
         self.offer(asker, disk, block, page);
     }

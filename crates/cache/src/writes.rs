@@ -473,8 +473,8 @@ impl<'a> Through<'a> {
         let mut cached = write.cached.iter().peekable();
         for block in (first..end).map(BlockIndex::new) {
             if cached.next_if_eq(&&block).is_none() {
-                self.admitter()
-                    .offer_written(write.arrival, write.disk, block, page(block));
+                let (at, mut admitter) = ((write.disk, block), self.admitter());
+                admitter.offer_at_hand(write.arrival, Source::Update, at, page(block));
             }
         }
     }

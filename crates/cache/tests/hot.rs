@@ -118,18 +118,8 @@ fn decisions(admission: &str, policy: &str, copies: Bytes) -> (Vec<u64>, u64) {
             bench.read(&mut cache, disk, block);
         }
     }
-    let (facts, stats) = (cache.facts(), cache.facts().stats());
-    let of_disk = facts.stats_of(disk).unwrap();
-    let decided = vec![
-        facts.status().cached_blocks,
-        facts.status().staged_blocks,
-        stats.blocks_appended,
-        stats.blocks_evicted,
-        stats.blocks_kept,
-        stats.not_admitted.refused.total(),
-        of_disk.flash_written_bytes,
-    ];
-    (decided, of_disk.read_block_hot_hits)
+    let of_disk = cache.facts().stats_of(disk).unwrap();
+    (support::decided(&cache, disk), of_disk.read_block_hot_hits)
 }
 
 /// Memory hides no use: with it the same blocks are staged, enter the flash, are kept there and leave.

@@ -7,8 +7,8 @@ use crate::storage::Handle;
 use crate::violation::Violation;
 use block_io::{FlashDone, OriginDone};
 use cache::{
-    Cache, Committed, DestageState, DirtyStatus, Effect, Mode, OpenError, Recovered, Recovery,
-    WritePolicy,
+    Cache, Committed, DestageState, DirtyStatus, DiskStats, Effect, Mode, OpenError, Recovered,
+    Recovery, WritePolicy,
 };
 use units::{Bytes, DiskSlot, Instant};
 
@@ -264,18 +264,11 @@ impl Process {
             return;
         };
         let stats = cache.facts().stats();
-        let attachments = self.attachments.iter();
-        let staged_hits = attachments
-            .filter_map(|attachment| cache.facts().stats_of(attachment.served_as()?))
-            .map(|stats| stats.read_block_staged_hits);
-        let attachments = self.attachments.iter();
-        let hot_hits = attachments
-            .filter_map(|attachment| cache.facts().stats_of(attachment.served_as()?))
-            .map(|stats| stats.read_block_hot_hits);
-        let attachments = self.attachments.iter();
-        let ahead_hits = attachments
-            .filter_map(|attachment| cache.facts().stats_of(attachment.served_as()?))
-            .map(|stats| stats.read_block_ahead_hits);
+        let served = self.attachments.iter().filter_map(Attachment::served_as);
+        let disks: Vec<DiskStats> = served
+            .filter_map(|disk| cache.facts().stats_of(disk))
+            .collect();
+        let sum = |of: fn(&DiskStats) -> u64| disks.iter().map(of).sum::<u64>();
         let windows = cache.facts().shares().map_or(0, |shares| shares.window);
         for (name, count) in [
             ("checksum mismatch", stats.checksum_mismatches),
@@ -293,9 +286,12 @@ impl Process {
             ("not admitted: index full", stats.not_admitted.index_full),
             ("write waited for the journal", stats.writes_waited),
             ("checkpoint", stats.checkpoints),
-            ("staged block read", staged_hits.sum()),
-            ("hot block read", hot_hits.sum()),
-            ("prefetched block read", ahead_hits.sum()),
+            ("staged block read", sum(|disk| disk.read_block_staged_hits)),
+            ("hot block read", sum(|disk| disk.read_block_hot_hits)),
+            (
+                "prefetched block read",
+                sum(|disk| disk.read_block_ahead_hits),
+            ),
             ("write allocated", stats.writes_allocated),
             ("window ended", windows),
             ("not rewritten for the budget", stats.not_rewritten),

@@ -14,18 +14,13 @@
 //! - **A frame equals the origin's bytes, or is gone.** What a write has overtaken on its way is killed as any fill is,
 //!   and has no frame (guard `KilledGuessStaysOut`).
 
+use super::GuestReads;
 use super::misses::fetch;
-use super::{GuestReads, ReadState};
-use crate::admitter::Admission;
 use crate::api::Tenure;
-use crate::disks::Disks;
 use crate::fills::Fill;
-use crate::flash_use::FlashUse;
 use crate::foresight::{Due, Promise};
 use crate::guard::{Guard, holds};
-use crate::ports::Ports;
 use crate::under_way::index;
-use crate::writes::Writes;
 use admission::Key;
 use block_io::{PAGE_BYTES, Slice};
 use dirty_log::Found;
@@ -38,56 +33,40 @@ use units::{BLOCK_BYTES, BlockIndex, DiskSlot};
 #[inline(never)]
 pub(super) fn after_read(of: &mut GuestReads<'_>, disk: DiskSlot, bytes: Range<u64>) {
     let hit = !std::mem::take(&mut of.state.lacks);
-    Foreseeing::new(of).after_read(disk, bytes, hit);
+    Foreseeing::of(of).after_read(disk, bytes, hit);
 }
 
-/// The parts of a cache that reading ahead touches.
-pub(super) struct Foreseeing<'a> {
-    state: &'a mut ReadState,
-    writes: &'a Writes,
-    admission: &'a mut Admission,
-    flash: &'a FlashUse,
-    disks: &'a mut Disks,
-    ports: &'a mut Ports,
-}
+/// What is read ahead of guests.
+pub(super) struct Foreseeing<'a, 'b>(&'a mut GuestReads<'b>);
 
-impl<'a> Foreseeing<'a> {
-    pub(super) fn new(of: &'a mut GuestReads<'_>) -> Self {
-        Self {
-            state: of.state,
-            writes: of.writes,
-            admission: of.admission,
-            flash: of.flash,
-            disks: of.disks,
-            ports: of.ports,
-        }
+impl<'a, 'b> Foreseeing<'a, 'b> {
+    pub(super) fn of(reads: &'a mut GuestReads<'b>) -> Self {
+        Self(reads)
     }
 
     fn after_read(&mut self, disk: DiskSlot, bytes: Range<u64>, hit: bool) {
-        let is_here = self
-            .disks
-            .get(disk)
-            .is_some_and(|disk| disk.tenure != Tenure::Standby);
-        let Some(tenant) = self.disks.tenant_of(disk).filter(|_| is_here) else {
+        let known = self.0.disks.get(disk);
+        let Some(known) = known.filter(|known| known.tenure != Tenure::Standby) else {
             return;
         };
-        if bytes.is_empty() || !self.flash.is_in_use() {
+        let tenant = known.tenant;
+        if bytes.is_empty() || !self.0.flash.is_in_use() {
             return;
         }
         let first = bytes.start / BLOCK_BYTES;
         let Some(run) = Run::new(first, bytes.end.div_ceil(BLOCK_BYTES) - first) else {
             return;
         };
-        let blocks = self.disks.cached_end(disk) / BLOCK_BYTES;
-        let (foresight, frames) = (&mut self.state.foresight, self.admission.frames_mut());
+        let blocks = self.0.disks.cached_end(disk) / BLOCK_BYTES;
+        let (foresight, frames) = (&mut self.0.state.foresight, self.0.admission.frames_mut());
         foresight.read((disk, blocks), tenant, (run, hit), frames);
         self.fetch(disk);
     }
 
     /// Fetches guesses of a disk, as long as nothing else is to be done at its origin.
     pub(super) fn fetch(&mut self, disk: DiskSlot) {
-        while !self.state.fills.is_waited_for(disk)
-            && let Some(due) = self.state.foresight.next(disk)
+        while !self.0.state.fills.is_waited_for(disk)
+            && let Some(due) = self.0.state.foresight.next(disk)
         {
             self.fetch_guess(disk, due);
         }
@@ -95,7 +74,7 @@ impl<'a> Foreseeing<'a> {
 
     fn fetch_guess(&mut self, disk: DiskSlot, due: Due) {
         let run = due.guess.run;
-        let end = self.disks.cached_end(disk) / BLOCK_BYTES;
+        let end = self.0.disks.cached_end(disk) / BLOCK_BYTES;
         let lacking: Vec<BlockIndex> = run
             .iter()
             .filter(|block| block.get() < end && self.is_nowhere(disk, *block))
@@ -105,10 +84,10 @@ impl<'a> Foreseeing<'a> {
         };
         // A write to one of them would kill what is fetched.
         let span = last.get() + 1 - first.get();
-        if self.writes.overlaps(disk, first, span) {
+        if self.0.writes.overlaps(disk, first, span) {
             return;
         }
-        let foresight = &mut self.state.foresight;
+        let foresight = &mut self.0.state.foresight;
         let Some(promise) = foresight.offer(disk, due, lacking.iter().copied()) else {
             return;
         };
@@ -117,32 +96,32 @@ impl<'a> Foreseeing<'a> {
                 ahead: Some(promise),
                 ..Fill::new(disk, piece[0], piece.len() as u64)
             };
-            fetch(&mut self.state.fills, self.disks, self.ports, fill);
+            fetch(&mut self.0.state.fills, self.0.disks, self.0.ports, fill);
         }
     }
 
     /// Whether a block is neither here nor on its way here.
     fn is_nowhere(&self, disk: DiskSlot, block: BlockIndex) -> bool {
-        let Some(flash) = self.flash.as_ref() else {
+        let Some(flash) = self.0.flash.as_ref() else {
             return false;
         };
         let is_clean =
             !flash.dirty_logs().has(disk) || flash.dirty_logs().find(disk, block) == Found::Clean;
         is_clean
             && !flash.facts().has_copy(disk, block)
-            && !self.admission.frames().has(Key::new(disk, block))
-            && self.state.fills.covering(disk, block).is_none()
+            && !self.0.admission.frames().has(Key::new(disk, block))
+            && self.0.state.fills.covering(disk, block).is_none()
     }
 
     /// Blocks that a guess was fetched for have come, or have failed to: those that nobody waits for go to memory.
     pub(super) fn done(&mut self, fill: &Fill, promise: Promise, bytes: Option<&Slice>) {
-        self.state.foresight.came(fill.disk, promise, fill.count);
+        self.0.state.foresight.came(fill.disk, promise, fill.count);
         let is_right = !fill.killed || !holds(Guard::KilledGuessStaysOut);
         let pages = bytes.filter(|_| is_right && self.may_keep(fill.disk, promise));
         for at in 0..fill.count {
             let block = fill.first.advance(at);
             if fill.waiters.iter().any(|waiter| waiter.has(at)) {
-                self.state.foresight.used(promise);
+                self.0.state.foresight.used(promise);
                 continue;
             }
             let has_frame = pages.is_some_and(|pages| {
@@ -150,14 +129,14 @@ impl<'a> Foreseeing<'a> {
                 self.keep((fill.disk, block), promise, &pages[from..from + PAGE_BYTES])
             });
             if !has_frame {
-                self.state.foresight.wasted(promise);
+                self.0.state.foresight.wasted(promise);
             }
         }
     }
 
     fn may_keep(&self, disk: DiskSlot, promise: Promise) -> bool {
-        self.disks.tenant_of(disk) == Some(promise.tenant)
-            && self.state.foresight.is_current(promise)
+        self.0.disks.tenant_of(disk) == Some(promise.tenant)
+            && self.0.state.foresight.is_current(promise)
     }
 
     fn keep(
@@ -167,15 +146,16 @@ impl<'a> Foreseeing<'a> {
         page: &[u8],
     ) -> bool {
         let has_copy = self
+            .0
             .flash
             .as_ref()
             .is_none_or(|flash| flash.facts().has_copy(disk, block));
         if has_copy {
             return false;
         }
-        let bytes = self.ports.pool().copy_of(page);
+        let bytes = self.0.ports.pool().copy_of(page);
         let (key, label) = (Key::new(disk, block), promise.label());
-        let frames = self.admission.frames_mut();
+        let frames = self.0.admission.frames_mut();
         frames.ahead().put(promise.tenant, key, label, bytes)
     }
 }

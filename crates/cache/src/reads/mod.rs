@@ -117,8 +117,8 @@ impl<'a> GuestReads<'a> {
     }
 
     /// What is read ahead of guests.
-    fn foreseeing(&mut self) -> Foreseeing<'_> {
-        Foreseeing::new(self)
+    fn foreseeing(&mut self) -> Foreseeing<'_, 'a> {
+        Foreseeing::of(self)
     }
 
     /// A guest asks to read.

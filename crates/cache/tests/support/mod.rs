@@ -249,3 +249,18 @@ impl Bench {
         self.ask(cache, disk, verb);
     }
 }
+
+/// What a cache has decided of its blocks: how many are cached and staged, entered the flash, left it, were kept there and
+/// were refused, and the bytes that were written for this disk.
+pub(crate) fn decided(cache: &Cache, disk: DiskSlot) -> Vec<u64> {
+    let (facts, stats) = (cache.facts(), cache.facts().stats());
+    vec![
+        facts.status().cached_blocks,
+        facts.status().staged_blocks,
+        stats.blocks_appended,
+        stats.blocks_evicted,
+        stats.blocks_kept,
+        stats.not_admitted.refused.total(),
+        facts.stats_of(disk).unwrap().flash_written_bytes,
+    ]
+}
