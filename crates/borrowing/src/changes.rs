@@ -5,6 +5,8 @@
 //! - A change that was under way when the watch began is told, too.
 //! - Once a request has failed nothing is told any more: what the origin has of it, or has lost with it, is not
 //!   known.
+//! - The same holds once a flush of the origin has failed, whoever asked for the flush: the origin may have lost what
+//!   other requests had changed.
 
 use crate::blocks::Blocks;
 use crate::guard::{Guard, holds};
@@ -18,10 +20,11 @@ pub struct Changes<K> {
 }
 
 /// What has ended since another host began to copy.
-#[derive(Default)]
 struct Watch {
     changed: Blocks,
     has_failed: bool,
+    /// Flushes of the origin that had failed then.
+    failed_flushes: u64,
 }
 
 impl<K> Default for Changes<K> {
@@ -59,9 +62,14 @@ impl<K: PartialEq> Changes<K> {
         watch.has_failed |= has_failed && holds(Guard::FailureEndsWatch);
     }
 
-    /// Another host begins to copy: what ends from now on is told. What was to be told before is forgotten.
-    pub fn watch(&mut self) {
-        self.watch = Some(Watch::default());
+    /// Another host begins to copy, after so many flushes of the origin have failed: what ends from now on is told. What
+    /// was to be told before is forgotten.
+    pub fn watch(&mut self, failed_flushes: u64) {
+        self.watch = Some(Watch {
+            changed: Blocks::default(),
+            has_failed: false,
+            failed_flushes,
+        });
     }
 
     /// The other host copies no more.
@@ -69,10 +77,14 @@ impl<K: PartialEq> Changes<K> {
         self.watch = None;
     }
 
-    /// Takes what has changed since the last time, `most` runs of blocks of it. None: nobody watches, or what has
-    /// changed is not known.
-    pub fn take(&mut self, most: usize) -> Option<Vec<Run>> {
+    /// Takes what has changed since the last time, `most` runs of blocks of it; so many flushes of the origin have failed
+    /// by now. None: nobody watches, or what has changed is not known.
+    pub fn take(&mut self, most: usize, failed_flushes: u64) -> Option<Vec<Run>> {
         let watch = self.watch.as_mut().filter(|watch| !watch.has_failed)?;
+        let has_lost = watch.failed_flushes != failed_flushes;
+        if has_lost && holds(Guard::FailedFlushEndsCopy) {
+            return None;
+        }
         Some(watch.changed.take_runs(most))
     }
 }

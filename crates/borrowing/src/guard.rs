@@ -13,5 +13,7 @@ guards::guards! {
         ChangesAreTold,
         /// After a request that has failed what was copied does not count.
         FailureEndsWatch,
+        /// After a flush of the origin that has failed what was copied does not count.
+        FailedFlushEndsCopy,
     }
 }

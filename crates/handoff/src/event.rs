@@ -60,6 +60,14 @@ pub struct Decision {
     pub epoch: u64,
 }
 
+impl Decision {
+    /// Whether a unit that gets this epoch gets it by this decision. What another one says of who has what the origins lack
+    /// is of another log.
+    pub fn gives(self, epoch: u64) -> bool {
+        self.epoch + 1 == epoch || !holds(Guard::DecisionGivesOnce)
+    }
+}
+
 /// What a host finds of a unit when its daemon starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Found {
@@ -156,4 +164,19 @@ pub enum Action {
     Fail,
     /// Answer everything from connections of earlier epochs with errors, for ever.
     EndOldClients,
+}
+
+#[cfg(all(test, feature = "mutants"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_gives_one_epoch() {
+        let gives = |epoch| Decision { epoch: 7 }.gives(epoch);
+        assert_eq!([7, 8, 9].map(gives), [false, true, false]);
+        crate::guard::remove(Some(Guard::DecisionGivesOnce));
+        let without = gives(9);
+        crate::guard::remove(None);
+        assert!(without);
+    }
 }

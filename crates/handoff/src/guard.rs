@@ -29,6 +29,8 @@ guards::guards! {
         SettledBeforeGrant,
         /// The decision to give a unit away is durable before the claimant is told.
         DecisionFirst,
+        /// What a decision says of the log counts with the epoch alone that it gives.
+        DecisionGivesOnce,
         /// A decision that failed, and may stand, is made void by a later epoch of the owner.
         DoubtRaisesEpoch,
         /// A unit goes back to the client that it was taken from only if nothing was changed meanwhile.

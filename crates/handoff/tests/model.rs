@@ -558,6 +558,7 @@ fn without_a_rule_something_goes_wrong() {
         Guard::ShippedSinceHeld,
         Guard::ShippedToTheEnd,
         Guard::SettledIsShipped,
+        Guard::DecisionGivesOnce,
         Guard::ImageIdentity,
     ];
     for guard in Guard::ALL.iter().filter(|guard| !elsewhere.contains(guard)) {

@@ -82,9 +82,9 @@ impl Loans {
         self.push(Answer::End);
     }
 
-    /// Another host begins to copy blocks from the origin.
-    pub(crate) fn watch(&self) {
-        self.0.borrow_mut().changes.watch();
+    /// Another host begins to copy blocks from the origin, after so many of its flushes have failed.
+    pub(crate) fn watch(&self, failed_flushes: u64) {
+        self.0.borrow_mut().changes.watch(failed_flushes);
     }
 
     /// It copies no more.
@@ -93,8 +93,8 @@ impl Loans {
     }
 
     /// What has changed at the origin since the last time, if everything of it is known.
-    pub(crate) fn take_changes(&self, most: usize) -> Option<Vec<Run>> {
-        self.0.borrow_mut().changes.take(most)
+    pub(crate) fn take_changes(&self, most: usize, failed_flushes: u64) -> Option<Vec<Run>> {
+        self.0.borrow_mut().changes.take(most, failed_flushes)
     }
 
     fn begins(&self, op: &OriginOp) {

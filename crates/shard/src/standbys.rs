@@ -53,9 +53,8 @@ pub enum Watched {
 
 /// Another host copies blocks of a disk.
 struct Watch {
-    /// Where the disk was then, and how many flushes of its origin had failed.
+    /// Where the disk was then.
     slot: DiskSlot,
-    failed_flushes: u64,
     /// What has the changes at its origin, if these are noted.
     origin: Option<Loans>,
 }
@@ -173,19 +172,15 @@ impl Standbys {
         };
         let origin = match what {
             Watched::Guests => {
-                standby.changes.watch();
+                standby.changes.watch(failed_flushes);
                 None
             }
             Watched::Origin => {
                 let loans = standby.loans.clone();
-                loans.inspect(Loans::watch)
+                loans.inspect(|loans| loans.watch(failed_flushes))
             }
         };
-        standby.watch = Some(Watch {
-            slot,
-            failed_flushes,
-            origin,
-        });
+        standby.watch = Some(Watch { slot, origin });
     }
 
     /// It ends.
@@ -209,12 +204,10 @@ impl Standbys {
     ) -> Option<Vec<Run>> {
         let standby = self.disks.get_mut(&disk)?;
         let watch = standby.watch.as_ref()?;
-        if failed_flushes(watch.slot) != watch.failed_flushes {
-            return None;
-        }
+        let failed_flushes = failed_flushes(watch.slot);
         match &watch.origin {
-            Some(origin) => origin.take_changes(most),
-            None => standby.changes.take(most),
+            Some(origin) => origin.take_changes(most, failed_flushes),
+            None => standby.changes.take(most, failed_flushes),
         }
     }
 

@@ -46,6 +46,8 @@ mod outcome;
 mod owner_records;
 mod phases;
 mod process;
+#[cfg(feature = "mutants")]
+mod rule;
 mod run;
 mod settings;
 pub mod sites;
@@ -60,6 +62,8 @@ mod write_back;
 pub use marks::Marks;
 pub use outcome::{Failure, Options, Outcome};
 pub use phases::{COMMANDS, PHASES};
+#[cfg(feature = "mutants")]
+pub use rule::Rule;
 pub use settings::Settings;
 pub use settings::{
     COMMANDED_FIRST, HASTY_FIRST, LATE_FIRST, LYING_FIRST, PESTERED_FIRST, ROTTEN_FIRST,

@@ -40,10 +40,10 @@ struct Arguments {
     /// Go on after a violation, and count them.
     #[arg(long)]
     keep_going: bool,
-    /// Take this guard out of the cache.
+    /// Take this guard out, of whichever crate it is.
     #[cfg(feature = "mutants")]
-    #[arg(long, value_parser = core_guards::Guard::named)]
-    without: Option<core_guards::Guard>,
+    #[arg(long, value_parser = world::Rule::named)]
+    without: Option<world::Rule>,
     /// Threads for a range; as many as there are processors if not said.
     #[arg(long)]
     threads: Option<usize>,
@@ -72,7 +72,9 @@ impl Arguments {
     /// Guards are taken out of one thread at a time.
     #[cfg(feature = "mutants")]
     fn take_guards_out(&self) {
-        core_guards::remove(self.without);
+        if let Some(rule) = self.without {
+            rule.remove();
+        }
     }
 }
 

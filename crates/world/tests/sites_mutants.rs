@@ -9,45 +9,18 @@
     reason = "the seeds that it finds are told to who asks"
 )]
 
-use world::{Options, Violation, sites};
+use world::{Options, Rule, Violation, sites};
 
 /// Seeds to look through: every rule is missed long before. Where the search begins is where a rule was missed last, if
 /// that takes long.
 const SEEDS: u64 = 20_000;
-
-/// A rule, whosever it is.
-#[derive(Clone, Copy, Debug)]
-enum Rule {
-    Borrowing(borrowing::Guard),
-    Core(core_guards::Guard),
-    HandOver(handoff::Guard),
-    Site(sites::Guard),
-}
-
-impl Rule {
-    fn remove(self) {
-        match self {
-            Self::Borrowing(guard) => borrowing::remove(Some(guard)),
-            Self::Core(guard) => core_guards::remove(Some(guard)),
-            Self::HandOver(guard) => handoff::remove(Some(guard)),
-            Self::Site(guard) => sites::remove(Some(guard)),
-        }
-    }
-}
-
-fn put_all_back() {
-    borrowing::remove(None);
-    core_guards::remove(None);
-    handoff::remove(None);
-    sites::remove(None);
-}
 
 /// The first seed in which one of `expected` is broken without this rule, and nothing with it.
 fn first_violation(rule: Rule, from: u64, expected: &[&str]) -> Option<(u64, Violation)> {
     (from..from + SEEDS).find_map(|seed| {
         rule.remove();
         let failure = sites::run(Options::new(seed)).err();
-        put_all_back();
+        Rule::put_all_back();
         let violation = failure?.violation;
         let counts = expected.contains(&violation.invariant);
         (counts && sites::run(Options::new(seed)).is_ok()).then_some((seed, violation))

@@ -136,10 +136,8 @@ impl Register {
         let is_next = |before: Option<&shard::Holder>| {
             before.is_some_and(|before| before.host == self.here && before.epoch + 1 == epoch)
         };
-        let kept = self.decision()?.and_then(|(decision, kept)| {
-            let is_this = decision.epoch + 1 == epoch;
-            kept.filter(|_| is_this)
-        });
+        let decided = self.decision()?;
+        let kept = decided.and_then(|(decision, kept)| kept.filter(|_| decision.gives(epoch)));
         // If the record has gone on from there, the peer knows more than this host does.
         let handed = match kept {
             None => locked.file().hand_to(next, is_next),

@@ -21,9 +21,5 @@ guards::guards! {
         DecisionNamesKept,
         /// A cache that went ahead of its disk counts when nothing is stale that was asked after the owner has let go.
         StaleOnceMore,
-        /// A cache that went ahead counts only if no flush of the origin has failed meanwhile.
-        FailedFlushEndsCopy,
-        /// Only what a host serves is copied from there, in the epoch in which the copy began.
-        CopyOfServed,
     }
 }

@@ -1,6 +1,6 @@
 //! What the hand-over sends besides copies: dirty blocks, what has been changed, the addresses of what stays.
 
-use super::Moving;
+use super::{FAILED_FLUSHES, Moving};
 use crate::devices::{Host, Way};
 use crate::mover::{Phase, Told, blocks};
 use crate::setup::{Dirty, Writes};
@@ -83,7 +83,8 @@ impl Moving<'_, '_> {
         if is_last {
             self.world.mover.phase = Phase::Telling;
         }
-        let changed = self.world.mover.changes.take(RUNS_MAX).unwrap_or_default();
+        let changes = &mut self.world.mover.changes;
+        let changed = changes.take(RUNS_MAX, FAILED_FLUSHES).unwrap_or_default();
         let is_last = is_last && changed.len() < RUNS_MAX;
         if changed.is_empty() && !is_last {
             return;

@@ -20,6 +20,8 @@ use units::{Bytes, Duration, Instant};
 
 /// A round begins so many times as long after the last as that took, as in the daemon.
 const ROUND_SHARE: u64 = 8;
+/// Flushes of the origin that have failed: it has no faults here.
+const FAILED_FLUSHES: u64 = 0;
 
 /// Carries the move out: hears what is due and what has come.
 pub(super) struct Moving<'w, 's> {
@@ -76,7 +78,7 @@ impl Moving<'_, '_> {
         let stop = now + self.world.setup.ahead;
         self.world.timeline.push(stop, Event::Moves(Step::Stop));
         if self.world.setup.row.ahead != Ahead::Nothing || self.world.setup.dirty == Dirty::Ship {
-            self.world.mover.changes.watch();
+            self.world.mover.changes.watch(FAILED_FLUSHES);
         }
         if self.world.setup.row.ahead != Ahead::Nothing {
             self.world.mover.borrow();

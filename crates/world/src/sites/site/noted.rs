@@ -2,7 +2,6 @@
 //! it has ended.
 
 use super::{Around, Life};
-use crate::sites::guard::{Guard, holds};
 use crate::sites::link::Frame;
 use block_io::Verb;
 use borrowing::{Changes, Run};
@@ -18,8 +17,6 @@ pub(super) struct Noted {
 struct Watched {
     epoch: u64,
     slot: DiskSlot,
-    /// Flushes of the origin that had failed when the copy began.
-    failed_flushes: u64,
 }
 
 impl Noted {
@@ -42,12 +39,8 @@ impl Noted {
 
     /// The other host begins to copy the disk, which is here in this slot and epoch.
     pub(super) fn watch(&mut self, epoch: u64, (slot, failed_flushes): (DiskSlot, u64)) {
-        self.changes.watch();
-        self.watched = Some(Watched {
-            epoch,
-            slot,
-            failed_flushes,
-        });
+        self.changes.watch(failed_flushes);
+        self.watched = Some(Watched { epoch, slot });
     }
 
     /// It copies no more.
@@ -68,11 +61,7 @@ impl Noted {
         failed_flushes: impl FnOnce(DiskSlot) -> u64,
     ) -> Option<Vec<Run>> {
         let watched = self.watched.as_ref().filter(|of| of.epoch == epoch)?;
-        let has_lost = failed_flushes(watched.slot) != watched.failed_flushes;
-        if has_lost && holds(Guard::FailedFlushEndsCopy) {
-            return None;
-        }
-        self.changes.take(most)
+        self.changes.take(most, failed_flushes(watched.slot))
     }
 }
 

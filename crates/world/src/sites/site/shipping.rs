@@ -167,7 +167,7 @@ impl<'a> Shipper<'a> {
     pub(super) fn watch(&mut self, number: u64, at: &mut Around) {
         // Who begins to copy drops what it had kept, which a claim that is open may count on.
         let ownership = self.life.ownership.as_ref();
-        let serving = ownership.filter(|one| one.serves() || !holds(Guard::CopyOfServed));
+        let serving = ownership.filter(|one| one.serves());
         let epoch = serving.and_then(Ownership::epoch);
         if let (Some(epoch), Some(disk)) = (epoch, self.life.slot()) {
             self.life.ships.begin_copy(epoch);
@@ -279,7 +279,6 @@ pub(super) fn settle(site: &mut Site, step: Step, at: &mut Around) -> Result<(),
 
 /// Who has what the origin lacked when this host decided to give the disk away with this epoch.
 pub(super) fn kept_with(decision: Option<(Decision, Option<Kept>)>, epoch: u64) -> Option<Kept> {
-    let (Decision { epoch: decided }, kept) = decision?;
-    let is_this = decided + 1 == epoch;
-    kept.filter(|_| is_this && holds(Guard::DecisionNamesKept))
+    let (decision, kept) = decision?;
+    kept.filter(|_| decision.gives(epoch) && holds(Guard::DecisionNamesKept))
 }
