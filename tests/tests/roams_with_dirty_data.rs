@@ -26,7 +26,8 @@ const SHIPS: RoamingSettings = RoamingSettings {
     certified: RoamingPair::NAMES,
     roams: true,
     strategy: "live",
-    dirty: "ship",
+    // The default, which is to ship with this strategy.
+    dirty: "auto",
     dirty_max: ["32MiB"; 2],
     flash_mib: 128,
     vhost_user: false,

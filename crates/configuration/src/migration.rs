@@ -3,7 +3,8 @@
 use crate::text::{Auto, Text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use strategies::Row;
+use std::str::FromStr;
+use strategies::{Ahead, Place, Row};
 use units::Bytes;
 use utoipa::ToSchema;
 
@@ -53,6 +54,11 @@ impl Strategy {
             Self::Live => strategies::Strategy::Live,
         }
     }
+
+    /// Whether blocks are copied from the other host while that still has the disk.
+    pub fn copies_ahead(self) -> bool {
+        self.row().ahead == Ahead::Copies(Place::Lender)
+    }
 }
 
 impl fmt::Display for Strategy {
@@ -62,13 +68,10 @@ impl fmt::Display for Strategy {
 }
 
 /// What becomes of what a disk's origin lacks when the disk goes to another host.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dirty {
     /// It is brought to the origin, while the VM waits for the last of it.
-    #[default]
     Drain,
     /// It goes along, to the flash of the other host. What cannot go is brought to the origin.
     Ship,
@@ -84,6 +87,27 @@ impl Dirty {
     }
 }
 
+impl fmt::Display for Dirty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// Why a text does not say what becomes of dirty data.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("'{0}' does not say what becomes of dirty data: write auto, ship or drain")]
+pub struct ParseDirtyError(String);
+
+impl FromStr for Dirty {
+    type Err = ParseDirtyError;
+
+    fn from_str(text: &str) -> Result<Self, ParseDirtyError> {
+        let all = [Self::Drain, Self::Ship];
+        let found = all.into_iter().find(|one| one.word() == text);
+        found.ok_or_else(|| ParseDirtyError(text.to_owned()))
+    }
+}
+
 /// `[disk.migration]`: how a disk that roams comes to this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -93,9 +117,10 @@ pub struct MigrationConfig {
     /// How many bytes of it come in a second, or `"auto"`.
     #[schema(value_type = Option<String>, example = "100MiB")]
     pub rate: Text<Auto<Bytes>>,
-    /// What becomes of what the origin lacks, under write-back. `ship` has to be said at both hosts, with a strategy that
-    /// copies blocks ahead of the disk.
-    pub dirty: Dirty,
+    /// What becomes of what the origin lacks, under write-back: `ship`, which needs a strategy that copies blocks ahead of the
+    /// disk, `drain`, or `"auto"`: `ship` with such a strategy, and `drain` with the others.
+    #[schema(value_type = Option<String>, example = "ship")]
+    pub dirty: Text<Auto<Dirty>>,
 }
 
 impl Default for MigrationConfig {
@@ -103,7 +128,18 @@ impl Default for MigrationConfig {
         Self {
             strategy: Strategy::default(),
             rate: Text(Auto::Auto),
-            dirty: Dirty::default(),
+            dirty: Text(Auto::Auto),
+        }
+    }
+}
+
+impl MigrationConfig {
+    /// What becomes of what the origin lacks, as far as this host is asked.
+    pub fn dirty(&self) -> Dirty {
+        match self.dirty.0 {
+            Auto::Fixed(dirty) => dirty,
+            Auto::Auto if self.strategy.copies_ahead() => Dirty::Ship,
+            Auto::Auto => Dirty::Drain,
         }
     }
 }
@@ -122,5 +158,19 @@ mod tests {
             assert_eq!(toml::Value::try_from(one).unwrap().as_str(), Some(&*word));
             assert_eq!(one.to_possible_value().unwrap().get_name(), word);
         }
+    }
+
+    #[test]
+    fn dirty_data_goes_along_by_itself_with_a_strategy_that_copies_ahead() {
+        let becomes = |text: &str| toml::from_str::<MigrationConfig>(text).unwrap().dirty();
+        assert_eq!(becomes(""), Dirty::Ship);
+        assert_eq!(becomes("strategy = 'hotlist'"), Dirty::Drain);
+        assert_eq!(becomes("dirty = 'drain'"), Dirty::Drain);
+        assert_eq!(becomes("dirty = 'auto'\nstrategy = 'none'"), Dirty::Drain);
+        let wrong = toml::from_str::<MigrationConfig>("dirty = 'after'").unwrap_err();
+        assert!(
+            wrong.message().contains("write auto, ship or drain"),
+            "{wrong}"
+        );
     }
 }

@@ -27,7 +27,7 @@ fn main() -> anyhow::Result<()> {
         "vhost-user" => true,
         other => anyhow::bail!("'{other}' is no front end: nbd or vhost-user"),
     };
-    let dirty = match words.get(4).map_or("drain", String::as_str) {
+    let dirty = match words.get(4).map_or("ship", String::as_str) {
         "drain" => "drain",
         "ship" => "ship",
         other => anyhow::bail!("'{other}' is not what becomes of dirty data: drain or ship"),

@@ -6,7 +6,6 @@ use crate::model::{Config, DiskConfig};
 use crate::origins::OriginConfig;
 use crate::text::{Auto, Switch};
 use std::collections::BTreeMap;
-use strategies::{Ahead, Place};
 use units::Bytes;
 
 /// Bytes of the longest DNS name.
@@ -66,7 +65,9 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
         }
         if disk.follows() {
             of_image(at, disk, faults);
-        } else if disk.migration.dirty == Dirty::Ship && !copies_ahead(disk.migration.strategy) {
+        } else if disk.migration.dirty.0 == Auto::Fixed(Dirty::Ship)
+            && !disk.migration.strategy.copies_ahead()
+        {
             let message = "\"ship\" goes with a cache that is copied from the other host ahead of its disk: \
                 choose strategy = \"live\", or \"drain\" here";
             faults.push(Fault::new(format!("disk[{at}].migration.dirty"), message));
@@ -101,7 +102,7 @@ fn of_image(at: usize, disk: &DiskConfig, faults: &mut Vec<Fault>) {
             message,
         ));
     }
-    if *dirty != Dirty::default() {
+    if dirty.0 != Auto::Auto {
         let message = "is for disks that are written: leave this out";
         faults.push(Fault::new(format!("disk[{at}].migration.dirty"), message));
     }
@@ -144,11 +145,6 @@ fn of_peers(config: &Config, faults: &mut Vec<Fault>) {
             faults.push(Fault::new(key("address"), message));
         }
     }
-}
-
-/// Whether blocks come from the other host's cache while it has the disk.
-fn copies_ahead(strategy: Strategy) -> bool {
-    strategy.row().ahead == Ahead::Copies(Place::Lender)
 }
 
 /// Why a disk cannot roam, if it cannot.

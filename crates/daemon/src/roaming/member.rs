@@ -331,7 +331,7 @@ impl Member {
             rate: Text(plan.rate()),
             came_bytes: plan.came(),
             lent_bytes: plan.lent(),
-            dirty: self.steps.entry.config.migration.dirty,
+            dirty: self.steps.entry.config.migration.dirty(),
             shipped_bytes,
             kept_bytes,
             behind_bytes: self.steps.shipping.behind_bytes(),

@@ -141,7 +141,7 @@ impl Steps {
 
     /// Whether what the origin lacks goes along with the disk, as far as this host is asked.
     pub(super) fn ships(&self) -> bool {
-        self.entry.config.migration.dirty == Dirty::Ship && self.is_written_back()
+        self.entry.config.migration.dirty() == Dirty::Ship && self.is_written_back()
     }
 
     /// Whether the origin may lack what was written.

@@ -8,7 +8,6 @@ use api::roaming::{DirtyCheck, RoamingDisk};
 use api::types::DiskStatus;
 use configuration::{Dirty, WritePolicy};
 use link_protocol::{DirtyLook, DiskLook, DiskRole};
-use strategies::{Ahead, Place};
 use units::Bytes;
 
 impl Observer {
@@ -25,12 +24,12 @@ impl Observer {
         let room = room_for_dirty((&self.registry, &self.shards), entry, &entry.config);
         let moves = shown.and_then(|shown| shown.cache_move.as_ref());
         let strategy = moves.map_or(entry.config.migration.strategy, |moves| moves.strategy);
-        let copies = strategy.row().ahead == Ahead::Copies(Place::Lender);
+        let copies = strategy.copies_ahead();
         let lacks = status.write_back.as_ref();
         Some(DirtyLook {
             bytes: lacks.map_or(0, |lacks| lacks.dirty_bytes),
             room: room.as_ref().map_or(0, |room| room.get()),
-            goes_along: entry.config.migration.dirty == Dirty::Ship && copies && room.is_ok(),
+            goes_along: entry.config.migration.dirty() == Dirty::Ship && copies && room.is_ok(),
         })
     }
 }
