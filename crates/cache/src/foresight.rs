@@ -12,15 +12,18 @@
 //! Invariants:
 //! - A price hears of each block that was fetched on its word once: that it was used, or wasted. A price that was
 //!   forgotten, or set anew, hears of none of those before it: a [`Promise`] names the price.
+//! - While guests' reads of a disk's origin take [`SLOW_PERCENT`] longer than they do with nothing fetched beside them, nothing
+//!   is fetched for the disk.
 //! - At most [`DISK_BLOCKS_MAX`] blocks are on their way for a disk and [`BLOCKS_MAX`] for all, and at most
 //!   [`WAITING_MAX`] guesses of a disk wait.
 
 use admission::Key as Frame;
 use block_io::Slice;
+use destage::ReadTimes;
 use frames::Frames;
 use prefetch::{Answer, Guess, Key, Label, Miner, Price, Run, Setup, Specs, price};
 use std::collections::VecDeque;
-use units::{BlockIndex, Bytes, DiskSlot, Map, TenantSlot};
+use units::{BlockIndex, Bytes, DiskSlot, Duration, Map, TenantSlot};
 
 /// Blocks that may be on their way for a disk: two reads of a mebibyte.
 const DISK_BLOCKS_MAX: u64 = 512;
@@ -28,6 +31,9 @@ const DISK_BLOCKS_MAX: u64 = 512;
 const BLOCKS_MAX: u64 = 4096;
 /// Guesses of a disk that may wait: what one read may bring of each miner.
 const WAITING_MAX: usize = prefetch::miner::GUESSES_MAX * Specs::COUNT_MAX;
+
+/// A guest's reads of an origin may take so much longer than is usual while guesses are fetched.
+const SLOW_PERCENT: u64 = 50;
 
 /// Blocks of a tenant's memory for each that may be prefetched, as the pool divides it.
 const MEMORY_OF_AHEAD: u64 = 4;
@@ -74,6 +80,8 @@ struct OfDisk {
     miners: Vec<Box<dyn Miner>>,
     waiting: VecDeque<Due>,
     coming: u64,
+    /// How long its origin's reads take that a guest waits for.
+    origin: ReadTimes,
 }
 
 struct OfTenant {
@@ -177,6 +185,7 @@ impl Foresight {
                 miners: specs.iter().map(|spec| spec.build(setup)).collect(),
                 waiting: VecDeque::new(),
                 coming: 0,
+                origin: ReadTimes::default(),
             }
         });
         for (number, miner) in known.miners.iter_mut().enumerate() {
@@ -223,10 +232,18 @@ impl Foresight {
     /// The next guess of a disk whose turn it is, if more may be on its way.
     pub(crate) fn next(&mut self, disk: DiskSlot) -> Option<Due> {
         let of = self.disks.get_mut(&disk)?;
-        if of.coming >= DISK_BLOCKS_MAX || self.coming >= BLOCKS_MAX {
+        let is_slow = of.origin.is_slow(SLOW_PERCENT);
+        if is_slow || of.coming >= DISK_BLOCKS_MAX || self.coming >= BLOCKS_MAX {
             return None;
         }
         of.waiting.pop_front()
+    }
+
+    /// A read of a disk's origin that a guest waited for took so long.
+    pub(crate) fn origin_took(&mut self, disk: DiskSlot, time: Duration) {
+        if let Some(of) = self.disks.get_mut(&disk) {
+            of.origin.took(time, of.coming > 0);
+        }
     }
 
     /// Whether a guess is worth the blocks that are nowhere here. If not, its miner hears of it.

@@ -10,7 +10,7 @@ use cache::{Cache, Config, DiskStats, Foreseen, OfDirty};
 use rig::Rig;
 use support::Bench;
 use tenancy::Settings;
-use units::{BLOCK_BYTES, Bytes, DiskSlot, Prng, TenantSlot};
+use units::{BLOCK_BYTES, Bytes, DiskSlot, Duration, Prng, TenantSlot};
 
 const FLASH: Bytes = Bytes::mib(24);
 const SEGMENT: Bytes = Bytes::kib(64);
@@ -100,6 +100,45 @@ fn a_guess_waits_until_no_read_of_its_disk_waits_at_the_origin() {
     assert_eq!(rig.bytes(first).unwrap().unwrap()[0], 2);
     assert_eq!(rig.bytes(second).unwrap().unwrap()[0], 21);
     assert_eq!(reads(&rig)[2..], [(2, 4), (21, 4)]);
+}
+
+/// A guest reads a block that nobody has read before, which takes the origin so long.
+fn read_within(rig: &mut Rig, block: u64, time: Duration) {
+    rig.hold_reads = true;
+    rig.begin_read(block);
+    rig.pass(time);
+    rig.answer_held_read(block);
+}
+
+#[test]
+fn nothing_is_fetched_while_what_was_fetched_makes_guests_wait_longer() {
+    let mut rig = foreseeing("readahead");
+    let usual = Duration::from_millis(1);
+    for apart in 0..100 {
+        read_within(&mut rig, 1000 + apart * 8, usual);
+    }
+    // A stream has a window on its way, which holds up what the guest reads elsewhere.
+    for block in 100..102 {
+        read_within(&mut rig, block, usual);
+    }
+    let fetched = foreseen(rig.cache_mut()).fetched_blocks;
+    assert!(fetched > 0);
+    for apart in 0..20 {
+        read_within(&mut rig, 2000 + apart * 8, Duration::from_millis(5));
+    }
+    rig.free();
+    for block in 300..310 {
+        read_within(&mut rig, block, usual);
+    }
+    assert_eq!(foreseen(rig.cache_mut()).fetched_blocks, fetched);
+    // With the origin as fast as it was, streams are read ahead again.
+    for apart in 0..200 {
+        read_within(&mut rig, 3000 + apart * 5, usual);
+    }
+    for block in 500..502 {
+        read_within(&mut rig, block, usual);
+    }
+    assert!(foreseen(rig.cache_mut()).fetched_blocks > fetched);
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl Average {
 }
 
 /// The mean time of guests' reads of one origin, or of the flash: of the latest, and of those that
-/// nothing was in the way of.
+/// nothing of ours was in the way of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadTimes {
     recent: Average,
@@ -47,7 +47,7 @@ pub struct ReadTimes {
 }
 
 impl ReadTimes {
-    /// A read took so long; `disturbed`: while logs were on their way to origins.
+    /// A read took so long; `disturbed`: while something else of ours was on its way to the same place.
     pub fn took(&mut self, time: Duration, disturbed: bool) {
         let most = match self.usual.nanos() {
             0 => u64::MAX,
@@ -67,7 +67,7 @@ impl ReadTimes {
     }
 
     /// Whether the mean is more than so many percent above what is usual.
-    pub(crate) fn is_slow(&self, percent: u64) -> bool {
+    pub fn is_slow(&self, percent: u64) -> bool {
         let (recent, usual) = (self.recent.nanos(), self.usual.nanos());
         let more = (usual / 100 * percent).max(SLOW_LEAST.as_nanos());
         usual > 0 && recent > usual.saturating_add(more)

@@ -101,7 +101,7 @@ impl Cache {
                 {
                     self.state.admission.origin_took(tenant, time);
                 }
-                self.state.guest_reads().fill_done(fill, done);
+                self.state.guest_reads().fill_done(fill, done, time);
             }
             OriginPurpose::Direct {
                 read,

@@ -14,7 +14,7 @@ use admission::Key;
 use block_io::{IoError, OriginDone, OriginVerb, Slice};
 use dirty_log::Found;
 use frames::Kind;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Offset};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Offset};
 
 impl GuestReads<'_> {
     /// Handles a run of blocks that is nowhere on this host; returns where it ends.
@@ -90,9 +90,12 @@ impl GuestReads<'_> {
         (fill, first, count)
     }
 
-    /// A fill has come, or has failed to.
-    pub(crate) fn fill_done(&mut self, fill: usize, done: OriginDone) {
+    /// A fill has come, or has failed to, after so long.
+    pub(crate) fn fill_done(&mut self, fill: usize, done: OriginDone, time: Duration) {
         let fill = self.state.fills.remove(fill);
+        if fill.ahead.is_none() {
+            self.state.foresight.origin_took(fill.disk, time);
+        }
         for waiter in &fill.waiters {
             if self.state.reads.get(waiter.read).is_prefetch() {
                 self.state

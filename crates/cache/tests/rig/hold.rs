@@ -1,10 +1,10 @@
 //! Operations that a test held up: they go on, or never end.
 
 use super::Rig;
-use block_io::{FlashOp, FlashVerb, IoError, OriginVerb};
+use block_io::{FlashOp, FlashVerb, IoError, OriginOp, OriginVerb};
 use cache::{WriteBack, WritePolicy};
 use flash_format::{Geometry, PAGE_BYTES};
-use units::Bytes;
+use units::{BLOCK_BYTES, Bytes};
 
 impl Rig {
     /// What the flash was asked and is held never ends.
@@ -22,6 +22,20 @@ impl Rig {
         self.hold_reads = false;
         self.hold_writes = false;
         self.hold_flush = false;
+        self.drive();
+    }
+
+    /// Of the reads that the origin was asked for and are held, the one that begins with this block is answered.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn answer_held_read(&mut self, block: u64) {
+        let begins = |op: &OriginOp| matches!(op.verb, OriginVerb::Read { offset, .. } if offset.get() == block * BLOCK_BYTES);
+        let at = self.held_origin.iter().position(begins);
+        let op = self.held_origin.remove(at.expect("the read is held"));
+        let now = self.now;
+        let done = self.origin_op(op);
+        self.cache_mut().origin_done(done, now);
         self.drive();
     }
 
