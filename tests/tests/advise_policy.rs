@@ -70,3 +70,63 @@ fn a_policy_that_cannot_be_advised_about_is_refused_with_the_way_out() {
         Ok(())
     });
 }
+
+#[test]
+fn memory_in_front_is_advised_by_its_simulation() {
+    scenario(&[], |lab| {
+        let trace = lab.path("zipf.csv").display().to_string();
+        let kind = "zipf,requests=60000,blocks=20000,theta=1.1,reads=0.9";
+        ensure!(hearth(&["trace", "generate", kind, "--output", &trace])?.code == 0);
+        let memory = ["--ram", "4MiB,400KiB", "--ram-policy", "lru"];
+        let words = [&["advise", &trace][..], &memory].concat();
+        let advice = hearth(&[&words[..], &["--json"]].concat())?.json()?;
+        let (advised, tried) = (&advice[0]["advised"], &advice[0]["memory"]);
+        let size = format!("{}blk", advised["size_blocks"]);
+        let sim = [
+            &["sim", &trace, "--policy", "lru", "--size", &size, "--json"][..],
+            &memory,
+        ]
+        .concat();
+        let runs = hearth(&sim)?.json()?;
+        for (place, blocks) in [(0, 100), (1, 1024)] {
+            ensure!(tried[place]["size_blocks"] == blocks, "growing: {tried}");
+            let mut runs = runs.as_array().context("runs are an array")?.iter();
+            let run = runs
+                .find(|run| run["ram_blocks"] == blocks)
+                .context("the size is simulated")?;
+            let count = |key: &str| run[key].as_f64().context("a count is a number");
+            let hits = count("ram_read_hits")? / count("reads")?;
+            let advised = tried[place]["read_hit_ratio"].as_f64().context("a ratio")?;
+            ensure!(
+                hits > 0.05 && (advised - hits).abs() < 1e-9,
+                "{tried} {run}"
+            );
+        }
+        let said = hearth(&words)?.stdout;
+        ensure!(said.contains("Memory in front of it pays from"), "{said}");
+        let looping = lab.path("loop.csv").display().to_string();
+        ensure!(
+            hearth(&[
+                "trace",
+                "generate",
+                "loop,blocks=5000,requests=20000",
+                "--output",
+                &looping
+            ])?
+            .code
+                == 0
+        );
+        let said = hearth(&["advise", &looping, "--ram", "1MiB"])?.stdout;
+        ensure!(
+            said.contains("Memory in front of it does not pay"),
+            "{said}"
+        );
+        let alone = hearth(&["advise", &looping, "--ram-policy", "lru"])?;
+        ensure!(
+            alone.code == 2 && alone.stderr.contains("--ram"),
+            "{}",
+            alone.stderr
+        );
+        Ok(())
+    });
+}

@@ -103,4 +103,18 @@ pub enum Finding {
     },
     /// More flash would hardly add hits.
     FlashIsEnough,
+    /// Memory in front of the flash would answer a good part of what a VM or image reads.
+    MemoryAnswers {
+        /// Which.
+        vm: String,
+        /// Memory of a hundredth of its share of the flash.
+        memory_blocks: u64,
+        /// Hits a second that need no flash.
+        hits_per_second: f64,
+    },
+    /// Memory in front of the flash would answer little of what anybody reads.
+    MemoryDoesNotPay {
+        /// Memory of a hundredth of the flash, divided like the flash.
+        memory_blocks: u64,
+    },
 }

@@ -1,5 +1,5 @@
 //! Advice on a running host: who would gain from flash, whether there is too little of it, whether the write
-//! budget costs hits, and whether more flash would pay.
+//! budget costs hits, and whether more flash, or memory in front of it, would pay.
 //!
 //! All of it follows from the live curves. A curve times the reads a second is what each size would hit;
 //! its concave hull, of all VMs and images of a cache together, says what the best division of any amount
@@ -22,6 +22,10 @@ const REFUSED_MIN: f64 = 0.01;
 const LOAD_MAX: f64 = 1.0;
 /// Reads below this say nothing about curves.
 const READS_MIN: u64 = 1000;
+/// Memory that is tried in front of the flash: one block for so many of flash.
+const FLASH_OF_MEMORY: u64 = 100;
+/// Hits in memory below this part of a VM's reads are not worth the memory.
+const MEMORY_HITS_MIN: f64 = 0.10;
 /// Amounts of flash that are tried, in percent of what there is.
 const MORE_PERCENTS: [u64; 3] = [25, 50, 100];
 
@@ -158,7 +162,28 @@ fn findings(advice: &CacheAdvice, tenants: &[Tenant<'_>], best: &[f64]) -> Vec<F
         })
     });
     findings.push(pays.unwrap_or(Finding::FlashIsEnough));
+    let mut memory: Vec<Finding> = tenants.iter().filter_map(memory_answers).collect();
+    if memory.is_empty() {
+        memory.push(Finding::MemoryDoesNotPay {
+            memory_blocks: advice.capacity_blocks / FLASH_OF_MEMORY,
+        });
+    }
+    findings.extend(memory);
     findings
+}
+
+/// What memory would answer of a tenant's reads, if that is worth naming. A block has a copy in memory from its first
+/// hit on, so a curve of LRU says what memory does at most; of the sizes on it the next smaller one is taken.
+fn memory_answers(tenant: &Tenant<'_>) -> Option<Finding> {
+    let memory_blocks = tenant.share.share_blocks / FLASH_OF_MEMORY;
+    let points = tenant.share.curve.points.iter();
+    let smaller = points.take_while(|point| point.size_blocks <= memory_blocks);
+    let ratio = smaller.last()?.read_hit_ratio;
+    (ratio >= MEMORY_HITS_MIN).then(|| Finding::MemoryAnswers {
+        vm: tenant.name.to_owned(),
+        memory_blocks,
+        hits_per_second: ratio * tenant.share.demand.reads_per_second,
+    })
 }
 
 /// Why nothing is known to have been read.
@@ -351,7 +376,35 @@ mod tests {
             ],
             0.8,
         );
-        assert_eq!(advice.findings, [Finding::FlashIsEnough]);
+        let memory_blocks = 10 * GIB / 100;
+        let expected = [
+            Finding::FlashIsEnough,
+            Finding::MemoryDoesNotPay { memory_blocks },
+        ];
+        assert_eq!(advice.findings, expected);
+    }
+
+    #[test]
+    fn memory_is_advised_to_who_reads_little_often() {
+        let mut reads_little = share(4 * GIB, 0.9, 5 * GIB);
+        let point = |size_blocks, read_hit_ratio| api::vms::CurvePoint {
+            size_blocks,
+            read_hit_ratio,
+            hit_ratio: read_hit_ratio,
+        };
+        let memory_blocks = 5 * GIB / 100;
+        let small = [point(memory_blocks / 2, 0.3), point(memory_blocks * 2, 0.6)];
+        reads_little.curve.points.splice(0..0, small);
+        let advice = host(
+            [("a", reads_little), ("b", share(4 * GIB, 0.5, 5 * GIB))],
+            0.8,
+        );
+        let expected = Finding::MemoryAnswers {
+            vm: "a".to_owned(),
+            memory_blocks,
+            hits_per_second: 300.0,
+        };
+        assert_eq!(advice.findings.last(), Some(&expected));
     }
 
     #[test]

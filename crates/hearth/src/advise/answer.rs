@@ -1,6 +1,8 @@
 //! An advice as JSON.
 
-use mrc::advice::{Advice, Caution, Obstacle, Outlook, Scenario, Verdict, Workload, WriteMode};
+use mrc::advice::{
+    Advice, Caution, MemoryOutlook, Obstacle, Outlook, Scenario, Verdict, Workload, WriteMode,
+};
 use serde::Serialize;
 use simulator::Policy;
 
@@ -20,6 +22,9 @@ pub(super) struct Answer {
     /// Read hit ratio of a cache that holds everything.
     pub(super) read_hit_ratio_max: f64,
     pub(super) sizes: Vec<AnswerOutlook>,
+    /// Memory in front of the size that is advised, as it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) memory: Vec<AnswerMemory>,
     pub(super) reads: u64,
     pub(super) writes: u64,
     pub(super) footprint_blocks: u64,
@@ -67,6 +72,19 @@ pub(super) struct AnswerOutlook {
     pub(super) gain_a_month: Option<f64>,
 }
 
+/// Memory in front of the flash and what it would do.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct AnswerMemory {
+    pub(super) size_blocks: u64,
+    pub(super) size_bytes: u64,
+    /// Part of all reads that are answered from memory.
+    pub(super) read_hit_ratio: f64,
+    pub(super) access_us: f64,
+    /// How much less the mean access takes than with flash alone, 0 to 1.
+    pub(super) gain: f64,
+    pub(super) pays: bool,
+}
+
 /// Why a cache does not pay.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -107,7 +125,7 @@ impl Answer {
         policy: &Policy,
         workload: &Workload,
         scenario: &Scenario,
-        advice: Advice,
+        (advice, memory): (Advice, Vec<MemoryOutlook>),
     ) -> Self {
         let obstacles = match &advice.verdict {
             Verdict::Pays => Vec::new(),
@@ -123,6 +141,7 @@ impl Answer {
             knee_blocks: advice.knee_blocks,
             read_hit_ratio_max: advice.reachable,
             sizes: advice.outlooks.iter().map(outlook).collect(),
+            memory: memory.iter().map(in_front).collect(),
             reads: workload.reads,
             writes: workload.writes,
             footprint_blocks: workload.footprint_blocks,
@@ -144,6 +163,17 @@ impl Answer {
                 drive_life_bytes: scenario.drive.map(|drive| drive.life_bytes()),
             },
         }
+    }
+}
+
+fn in_front(memory: &MemoryOutlook) -> AnswerMemory {
+    AnswerMemory {
+        size_blocks: memory.blocks,
+        size_bytes: memory.bytes,
+        read_hit_ratio: memory.read_hit_ratio,
+        access_us: memory.access_us,
+        gain: memory.gain,
+        pays: memory.pays(),
     }
 }
 

@@ -15,7 +15,8 @@ pub struct Advise {
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub traces: Vec<PathBuf>,
     /// Judge the running host by its live curves: who would gain from flash, whether there is too
-    /// little of it, whether the write budget costs hits, whether more flash would pay
+    /// little of it, whether the write budget costs hits, whether more flash would pay, or memory in
+    /// front of it
     #[arg(long, conflicts_with = "traces")]
     pub host: bool,
     /// How the curve is found.
@@ -59,6 +60,26 @@ pub struct Advise {
         default_value = "1200us"
     )]
     pub origin_write: Duration,
+    /// Memory in front of the flash to judge: bytes (64MiB), blocks (1000blk) or a part of the distinct blocks (1%); each
+    /// is simulated in front of the size that is advised
+    #[arg(
+        long,
+        requires = "traces",
+        value_name = "SIZE,...",
+        value_delimiter = ','
+    )]
+    pub ram: Vec<CacheSize>,
+    /// Which blocks that are read are worth that memory: s3-fifo, w-tinylfu, lru, or frequency
+    #[arg(
+        long,
+        requires = "ram",
+        value_name = "POLICY",
+        default_value = "s3-fifo"
+    )]
+    pub ram_policy: policy::memory::Spec,
+    /// Mean time to read a block from memory
+    #[arg(long, requires = "ram", value_name = "TIME", default_value = "2us")]
+    pub ram_read: Duration,
     /// Size of the drive that the cache is on; with --dwpd or --endurance its wear is told
     #[arg(long, requires = "traces", value_name = "SIZE")]
     pub drive_size: Option<Bytes>,

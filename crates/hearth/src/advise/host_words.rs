@@ -98,6 +98,20 @@ fn not_yet(finding: &Finding, cache: &CacheAdvice) -> String {
     }
 }
 
+fn memory_answers(vm: &str, memory_blocks: u64, rate: &str) -> String {
+    let memory = blocks(memory_blocks);
+    format!(
+        "{vm} would have {rate} from {memory} of memory in front of its flash: `frames` and `hot` in [cache.policy]."
+    )
+}
+
+fn memory_does_not_pay(memory_blocks: u64) -> String {
+    let memory = blocks(memory_blocks);
+    format!(
+        "Memory in front of the flash does not pay: {memory} would answer less than a tenth of what any VM reads."
+    )
+}
+
 fn words(finding: &Finding, cache: &CacheAdvice) -> String {
     let rate = |hits: f64| {
         let part = 100.0 * hits / cache.reads_per_second.max(f64::MIN_POSITIVE);
@@ -160,6 +174,12 @@ fn words(finding: &Finding, cache: &CacheAdvice) -> String {
         Finding::FlashIsEnough => {
             "There is flash enough: as much again would hardly add hits.".to_owned()
         }
+        Finding::MemoryAnswers {
+            vm,
+            memory_blocks,
+            hits_per_second,
+        } => memory_answers(vm, *memory_blocks, &rate(*hits_per_second)),
+        Finding::MemoryDoesNotPay { memory_blocks } => memory_does_not_pay(*memory_blocks),
     }
 }
 
@@ -183,6 +203,7 @@ mod tests {
             "{out}"
         );
         assert!(out.contains("More flash pays"), "{out}");
+        assert!(out.contains("Memory in front of the flash"), "{out}");
         assert!(out.contains("as it is divided now"), "{out}");
     }
 

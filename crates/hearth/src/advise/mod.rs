@@ -13,7 +13,7 @@ use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::to_json;
 use answer::Answer;
 use args::Advise;
-use mrc::advice::advise;
+use mrc::advice::{MemoryOutlook, advise};
 use std::path::Path;
 
 /// Judges what was asked about and returns what to print.
@@ -66,12 +66,22 @@ fn judge(arguments: &Advise, path: &Path) -> Result<Answer, CliError> {
         &observed.sizes,
         observed.sampled_blocks,
     );
+    let memory = match &advice.advised {
+        Some(advised) if !arguments.ram.is_empty() => {
+            let read_us = arguments.ram_read.to_std().as_secs_f64() * 1e6;
+            let answered = observed::in_front(arguments, path, advised.blocks)?.into_iter();
+            let outlook =
+                |of| MemoryOutlook::new(&observed.workload, &scenario.costs, advised, of, read_us);
+            answered.map(outlook).collect()
+        }
+        _ => Vec::new(),
+    };
     let trace = path.display().to_string();
     Ok(Answer::new(
         (trace, observed.format),
         policy,
         &observed.workload,
         &scenario,
-        advice,
+        (advice, memory),
     ))
 }

@@ -9,7 +9,7 @@ use crate::traces::is_regular;
 use curves::{Measured, Method, Settings};
 use mrc::advice::{Behaviour, FlashWrites, Workload};
 use mrc::{Between, Curve, Point};
-use simulator::{CacheSize, RunResult, SizeError, Study, Warmup};
+use simulator::{CacheSize, RunResult, SizeError, Study, Tier, Warmup};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use units::number::real;
@@ -66,21 +66,79 @@ pub(super) fn by_simulation(arguments: &Advise, path: &Path) -> Result<Observed,
         )
         .with_remedy("leave --sample and --samples out, or --policy lru"));
     }
-    if !is_regular(path) {
-        return Err(CliError::new(
-            Exit::Usage,
-            format!("{name} can be read only once, but a policy other than lru needs two passes"),
-        )
-        .with_remedy("save it as a file"));
-    }
+    refuse_one_pass(path, "a policy other than lru")?;
     let (surveyed, format) = survey(&arguments.sampling, path)?;
     let mut workload = workload(arguments, &surveyed);
     let asked = asked_sizes(arguments, workload.footprint_blocks)?;
     let simulated = simulated_sizes(arguments, &asked, workload.footprint_blocks, &name)?;
+    let sizes = simulated.into_iter().map(CacheSize::Blocks).collect();
+    let runs = simulate(arguments, path, (sizes, Vec::new()))?;
+    workload.footprint_blocks = runs[0].footprint_blocks.into();
+    let sizes = if asked.is_empty() {
+        usual_sizes(workload.footprint_blocks)
+            .into_iter()
+            .filter(|size| runs.iter().any(|run| u64::from(run.size_blocks) <= *size))
+            .collect()
+    } else {
+        asked
+    };
+    Ok(Observed {
+        format,
+        workload,
+        behaviour: behaviour(&runs),
+        sampled_blocks: workload.footprint_blocks,
+        sizes,
+    })
+}
+
+/// Memory in front of a cache of so many blocks: each size of it that was asked for, growing, and what part of all reads
+/// it answers.
+pub(super) fn in_front(
+    arguments: &Advise,
+    path: &Path,
+    blocks: u64,
+) -> Result<Vec<(u64, f64)>, CliError> {
+    refuse_one_pass(path, "--ram")?;
+    let blocks = u32::try_from(blocks).map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let tier = |size: &CacheSize| Tier {
+        size: *size,
+        policy: arguments.ram_policy.clone(),
+    };
+    let tiers = arguments.ram.iter().map(tier).collect();
+    let runs = simulate(arguments, path, (vec![CacheSize::Blocks(blocks)], tiers))?;
+    let answered = |run: &RunResult| {
+        let counters = &run.counters;
+        let ratio = real(counters.ram_read_hits) / real(counters.reads.max(1));
+        (u64::from(run.ram_blocks), ratio)
+    };
+    let mut answered: Vec<(u64, f64)> = runs.iter().map(answered).collect();
+    answered.sort_by_key(|(blocks, _)| *blocks);
+    Ok(answered)
+}
+
+fn refuse_one_pass(path: &Path, what: &str) -> Result<(), CliError> {
+    if is_regular(path) {
+        return Ok(());
+    }
+    let name = path.display();
+    Err(CliError::new(
+        Exit::Usage,
+        format!("{name} can be read only once, but {what} needs more passes"),
+    )
+    .with_remedy("save it as a file"))
+}
+
+/// Runs the policy that was asked for with caches of these sizes, each behind each of these memories.
+fn simulate(
+    arguments: &Advise,
+    path: &Path,
+    (sizes, tiers): (Vec<CacheSize>, Vec<Tier>),
+) -> Result<Vec<RunResult>, CliError> {
+    let name = path.display().to_string();
     let study = Study {
         policies: vec![arguments.policy.clone()],
-        sizes: simulated.into_iter().map(CacheSize::Blocks).collect(),
-        tiers: Vec::new(),
+        sizes,
+        tiers,
         block: arguments.sampling.reading.block,
         write_policy: arguments.write_policy,
         write_miss: None,
@@ -99,25 +157,8 @@ pub(super) fn by_simulation(arguments: &Advise, path: &Path) -> Result<Observed,
         &mut |blocks| progress.count(blocks),
     );
     drop(progress);
-    let runs = result
-        .map_err(|error| crate::sim::explain(&error, &name))?
-        .runs;
-    workload.footprint_blocks = runs[0].footprint_blocks.into();
-    let sizes = if asked.is_empty() {
-        usual_sizes(workload.footprint_blocks)
-            .into_iter()
-            .filter(|size| runs.iter().any(|run| u64::from(run.size_blocks) <= *size))
-            .collect()
-    } else {
-        asked
-    };
-    Ok(Observed {
-        format,
-        workload,
-        behaviour: behaviour(&runs),
-        sampled_blocks: workload.footprint_blocks,
-        sizes,
-    })
+    let simulated = result.map_err(|error| crate::sim::explain(&error, &name))?;
+    Ok(simulated.runs)
 }
 
 fn workload(arguments: &Advise, measured: &Measured) -> Workload {

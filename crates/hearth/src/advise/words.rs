@@ -1,6 +1,6 @@
 //! An advice in words that an operator can act on.
 
-use super::answer::{Answer, AnswerCaution, AnswerObstacle, AnswerOutlook};
+use super::answer::{Answer, AnswerCaution, AnswerMemory, AnswerObstacle, AnswerOutlook};
 use crate::terminal::{Side, Table, quantity};
 use std::fmt::{self, Write};
 
@@ -16,6 +16,7 @@ pub(super) fn write(out: &mut String, answer: &Answer) -> fmt::Result {
     }
     writeln!(out)?;
     write!(out, "{}", table(answer))?;
+    in_front(out, answer)?;
     assumed(out, answer)
 }
 
@@ -206,6 +207,53 @@ fn table(answer: &Answer) -> Table {
         table.row(cells);
     }
     table
+}
+
+/// What memory in front of the flash would change.
+fn in_front(out: &mut String, answer: &Answer) -> fmt::Result {
+    let (Some(last), Some(advised)) = (answer.memory.last(), answer.advised) else {
+        return Ok(());
+    };
+    let size = |memory: &AnswerMemory| quantity::bytes(memory.size_bytes);
+    writeln!(out)?;
+    match answer.memory.iter().find(|memory| memory.pays) {
+        Some(least) => writeln!(
+            out,
+            "Memory in front of it pays from {} on: {} of the reads need no flash, and the mean access takes {} less. \
+             `frames` and `hot` in [cache.policy] give it.",
+            size(least),
+            ratio(least.read_hit_ratio),
+            ratio(least.gain),
+        )?,
+        None => writeln!(
+            out,
+            "Memory in front of it does not pay: with {} the mean access takes {} less. The guests make more of it.",
+            size(last),
+            ratio(last.gain),
+        )?,
+    }
+    let mut table = Table::new(&[
+        ("memory", Side::Right),
+        ("reads from it", Side::Right),
+        ("mean access", Side::Right),
+        ("less", Side::Right),
+    ]);
+    table.row(vec![
+        "none".to_owned(),
+        ratio(0.0),
+        micros(advised.access_us),
+        ratio(0.0),
+    ]);
+    for memory in &answer.memory {
+        table.row(vec![
+            size(memory),
+            ratio(memory.read_hit_ratio),
+            micros(memory.access_us),
+            ratio(memory.gain),
+        ]);
+    }
+    writeln!(out)?;
+    write!(out, "{table}")
 }
 
 fn assumed(out: &mut String, answer: &Answer) -> fmt::Result {
