@@ -29,7 +29,8 @@ pub enum Trace {
     /// time. The same text stands wherever a trace may stand, as gen:KIND,KEY=VALUE,...
     ///
     /// Kinds: zipf (theta), zoned (zones=60/10:30/20:10/70, per cent of accesses and range), sequential
-    /// (run), loop, uniform, base-image (vms, image, shared, boot, theta), diurnal (theta, night).
+    /// (run), streams (streams, run), chains (chains, links, theta, noise), loop, uniform, base-image (vms,
+    /// image, shared, boot, theta), diurnal (theta, night).
     ///
     /// Keys of all: requests, blocks or footprint, size (4KiB or 4KiB:60/64KiB:40), reads, discards (shares),
     /// flush (one after so many writes), rate (a second), arrival (fixed, poisson, diurnal), period, swing,

@@ -14,6 +14,7 @@ mod arrival;
 mod dice;
 mod place;
 mod spec;
+mod values;
 
 pub use arrival::{Arrival, Day};
 pub use place::{Pattern, Zone};
@@ -248,6 +249,8 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_trace_in_every_release_and_on_every_machine() {
         assert_eq!(hash(ALL), 11_513_678_093_925_063_698);
+        let foreseeable = "gen:streams,requests=2k,seed=7+chains,requests=2k";
+        assert_eq!(hash(foreseeable), 16_361_492_679_809_480_444);
     }
 
     #[test]

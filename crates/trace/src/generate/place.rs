@@ -10,6 +10,8 @@
 //!  loop                   ►►►►►►►►►►►►►►►►►►►►►►►►►►► and again
 //!  base-image             image: boot order, then zipf (reads only)      shared by all VMs
 //!                         own volume of each VM: zipf
+//!  streams                several sequential ones at a time, by turns at random
+//!  chains                 places that follow each other though they are no neighbours, by zipf's law of the chains
 //!  diurnal                by day zipf, by night more and more of a sequential pass (a backup)
 //! ```
 
@@ -40,6 +42,24 @@ pub enum Pattern {
     },
     /// The whole footprint in order, again and again.
     Loop,
+    /// Several runs of neighbours at a time, each from a random place.
+    Streams {
+        /// How many at a time.
+        streams: u32,
+        /// How long a run is.
+        run: Bytes,
+    },
+    /// Chains of scattered places that are always read one after the other.
+    Chains {
+        /// How many chains.
+        chains: u32,
+        /// Places of a chain.
+        links: u32,
+        /// The exponent of the law by which the next chain is chosen.
+        theta: f64,
+        /// Share of requests between them that go anywhere.
+        noise: f64,
+    },
     /// Every place alike.
     Uniform,
     /// VMs that read one base image and have a volume of their own each.
@@ -100,14 +120,14 @@ pub(super) struct Walk {
 enum State {
     Zipf(Scattered),
     Zoned(Vec<Area>),
-    Sequential {
-        cursor: u64,
-        left: u64,
-        run: u64,
-    },
     Loop {
         cursor: u64,
     },
+    Streams {
+        streams: Vec<Stream>,
+        run: u64,
+    },
+    Chains(Box<Chains>),
     Uniform,
     BaseImage(Box<Images>),
     Diurnal {
@@ -116,6 +136,51 @@ enum State {
         night: f64,
         day: Day,
     },
+}
+
+/// A run of neighbours, under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    cursor: u64,
+    left: u64,
+}
+
+impl Stream {
+    /// The next of its places; a run that is over begins anew anywhere.
+    fn next(&mut self, length: u64, (end, grain, run): (u64, u64, u64), dice: &mut Prng) -> u64 {
+        if self.left == 0 {
+            self.cursor = dice.below(end / grain) * grain;
+            self.left = run;
+        }
+        self.left = self.left.saturating_sub(length);
+        step(&mut self.cursor, length, end)
+    }
+}
+
+/// Chains, and where in which of them the guest is.
+#[derive(Clone, Debug)]
+struct Chains {
+    law: Zipf,
+    scatter: Scatter,
+    places: u64,
+    links: u64,
+    chain: u64,
+    link: u64,
+    noise: f64,
+}
+
+impl Chains {
+    fn next(&mut self, dice: &mut Prng) -> u64 {
+        if dice::chance(dice, self.noise) {
+            return dice.below(self.places);
+        }
+        if self.link == 0 {
+            self.chain = self.law.draw(dice);
+        }
+        let number = self.chain * self.links + self.link;
+        self.link = (self.link + 1) % self.links;
+        self.scatter.place(number % self.places)
+    }
 }
 
 /// A zone in places of the grid.
@@ -155,11 +220,28 @@ impl Walk {
                 State::Zipf(law)
             }
             Pattern::Zoned { zones } => State::Zoned(areas(zones, places)),
-            Pattern::Sequential { run } => State::Sequential {
-                cursor: 0,
-                left: 0,
+            Pattern::Sequential { run } => State::Streams {
+                streams: vec![Stream::default()],
                 run: run.get(),
             },
+            Pattern::Streams { streams, run } => State::Streams {
+                streams: vec![Stream::default(); *streams as usize],
+                run: run.get(),
+            },
+            Pattern::Chains {
+                chains,
+                links,
+                theta,
+                noise,
+            } => State::Chains(Box::new(Chains {
+                law: Zipf::new(u64::from(*chains), *theta),
+                scatter: Scatter::new(places),
+                places,
+                links: u64::from(*links),
+                chain: 0,
+                link: 0,
+                noise: *noise,
+            })),
             Pattern::Loop => State::Loop { cursor: 0 },
             Pattern::Uniform => State::Uniform,
             Pattern::BaseImage {
@@ -199,14 +281,15 @@ impl Walk {
             State::Uniform => dice.below(end / self.grain) * self.grain,
             State::Zoned(areas) => zoned(areas, dice) * self.grain,
             State::Loop { cursor } => step(cursor, length.get(), end),
-            State::Sequential { cursor, left, run } => {
-                if *left == 0 {
-                    *cursor = dice.below(end / self.grain) * self.grain;
-                    *left = *run;
-                }
-                *left = left.saturating_sub(length.get());
-                step(cursor, length.get(), end)
+            State::Streams { streams, run } => {
+                // One alone draws no dice for whose turn it is.
+                let turn = match streams.len() {
+                    1 => 0,
+                    many => usize::try_from(dice.below(many as u64)).expect("an index of a list"),
+                };
+                streams[turn].next(length.get(), (end, self.grain, *run), dice)
             }
+            State::Chains(chains) => chains.next(dice) * self.grain,
             State::Diurnal {
                 hot,
                 cursor,
@@ -353,6 +436,48 @@ mod tests {
         let offsets = offsets(&mut walk(&pattern, 1 << 20), 4000);
         let jumps = offsets.windows(2).filter(|p| p[1] != p[0] + 1).count();
         assert_eq!(jumps, 999);
+    }
+
+    #[test]
+    fn streams_go_on_by_turns() {
+        let pattern = Pattern::Streams {
+            streams: 4,
+            run: Bytes::mib(1),
+        };
+        let offsets = offsets(&mut walk(&pattern, 1 << 20), 4000);
+        let follows = |at: usize| {
+            let before = offsets[at.saturating_sub(40)..at].iter();
+            before.rev().any(|one| one + 1 == offsets[at])
+        };
+        let followers = (1..4000).filter(|at| follows(*at)).count();
+        assert!(followers > 3900, "{followers}");
+        let neighbours = offsets.windows(2).filter(|p| p[1] == p[0] + 1).count();
+        assert!(neighbours.abs_diff(1000) < 120, "{neighbours}");
+    }
+
+    #[test]
+    fn a_place_of_a_chain_says_what_comes_next() {
+        let pattern = |noise| Pattern::Chains {
+            chains: 50,
+            links: 8,
+            theta: 0.8,
+            noise,
+        };
+        let predictable = |noise| {
+            let offsets = offsets(&mut walk(&pattern(noise), 10_000), 20_000);
+            let mut after = std::collections::HashMap::new();
+            let pairs = offsets.windows(2);
+            let known = pairs.filter(|pair| after.insert(pair[0], pair[1]) == Some(pair[1]));
+            (
+                known.count(),
+                offsets.windows(2).filter(|p| p[1] == p[0] + 1).count(),
+            )
+        };
+        let (known, neighbours) = predictable(0.0);
+        // Seven of eight steps stay in a chain, and the chains are seen early.
+        assert!(known > 20_000 * 13 / 16, "{known}");
+        assert!(neighbours < 200, "{neighbours}");
+        assert!(predictable(0.5).0 < known / 2);
     }
 
     #[test]

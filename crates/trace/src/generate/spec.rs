@@ -10,9 +10,9 @@
 
 use super::arrival::{Arrival, Day};
 use super::place::{Pattern, Zone};
-use crate::limits::REQUEST_BYTES_MAX;
+use super::values::{count, few, name, number, share, size, sizes, time, zones};
 use std::str::FromStr;
-use units::{BLOCK_BYTES, Bytes, Duration, SECTOR_BYTES};
+use units::{BLOCK_BYTES, Bytes};
 
 /// What a text that describes a generator begins with.
 pub const PREFIX: &str = "gen:";
@@ -21,6 +21,8 @@ pub const PREFIX: &str = "gen:";
 pub const PARTS_MAX: usize = 64;
 /// VMs of one part, each with a volume.
 pub const VMS_MAX: u32 = 1024;
+/// Streams of one part at a time.
+const STREAMS_MAX: u32 = 1 << 16;
 /// The largest footprint in blocks of 4 KiB: more cannot be numbered.
 pub const FOOTPRINT_BLOCKS_MAX: u64 = 1 << 32;
 
@@ -67,8 +69,8 @@ pub struct Part {
 pub enum SpecError {
     /// No such kind of generator.
     #[error(
-        "generator: '{0}' is no kind of generator; there are zipf, zoned, sequential, loop, uniform, \
-         base-image and diurnal, as in gen:zipf,blocks=1M,requests=10M,theta=0.99,seed=7"
+        "generator: '{0}' is no kind of generator; there are zipf, zoned, sequential, streams, loop, uniform, \
+         chains, base-image and diurnal, as in gen:zipf,blocks=1M,requests=10M,theta=0.99,seed=7"
     )]
     Kind(String),
     /// No such key, or not for this kind.
@@ -115,7 +117,7 @@ const COMMON_KEYS: [&str; 15] = [
 ];
 
 /// The kinds with the keys of their own and what they are, for help and messages.
-pub const KINDS: [(&str, &[&str], &str); 7] = [
+pub const KINDS: [(&str, &[&str], &str); 9] = [
     (
         "zipf",
         &["theta", "places"],
@@ -130,6 +132,16 @@ pub const KINDS: [(&str, &[&str], &str); 7] = [
         "sequential",
         &["run"],
         "runs of neighbours from random places",
+    ),
+    (
+        "streams",
+        &["streams", "run"],
+        "several runs of neighbours at a time, by turns at random",
+    ),
+    (
+        "chains",
+        &["chains", "links", "theta", "noise"],
+        "scattered places that are always read one after the other",
     ),
     ("loop", &[], "the whole footprint in order, again and again"),
     ("uniform", &[], "every place alike"),
@@ -172,6 +184,10 @@ struct Draft {
     clustered: bool,
     zones: Vec<Zone>,
     run: Bytes,
+    streams: u32,
+    chains: u32,
+    links: u32,
+    noise: f64,
     vms: u32,
     image: Bytes,
     shared: f64,
@@ -206,6 +222,10 @@ impl Draft {
             clustered: false,
             zones: Vec::new(),
             run: Bytes::mib(1),
+            streams: 8,
+            chains: 1000,
+            links: 8,
+            noise: 0.1,
             vms: 4,
             image: Bytes::gib(1),
             shared: 0.5,
@@ -317,12 +337,15 @@ fn set_own(draft: &mut Draft, key: &str, value: &str) -> Set {
         },
         "zones" => zones(value).map(|zones| draft.zones = zones),
         "run" => size(value).map(|run| draft.run = run),
+        "streams" => few(value, STREAMS_MAX).map(|streams| draft.streams = streams),
+        "chains" => few(value, u32::MAX).map(|chains| draft.chains = chains),
+        "links" => few(value, u32::MAX).map(|links| draft.links = links),
+        "noise" => share(value).map(|noise| draft.noise = noise),
         "image" => size(value).map(|image| draft.image = image),
         "shared" => share(value).map(|shared| draft.shared = shared),
         "boot" => share(value).map(|boot| draft.boot = boot),
         "night" => share(value).map(|night| draft.night = night),
-        "vms" => count(value, u64::from(VMS_MAX))
-            .map(|vms| draft.vms = u32::try_from(vms).unwrap_or(VMS_MAX)),
+        "vms" => few(value, VMS_MAX).map(|vms| draft.vms = vms),
         _ => return None,
     })
 }
@@ -349,6 +372,16 @@ fn finish(draft: Draft, kind: &str) -> Result<Part, SpecError> {
         }
         "zoned" => Pattern::Zoned { zones: draft.zones },
         "sequential" => Pattern::Sequential { run: draft.run },
+        "streams" => Pattern::Streams {
+            streams: draft.streams,
+            run: draft.run,
+        },
+        "chains" => Pattern::Chains {
+            chains: draft.chains,
+            links: draft.links,
+            theta: draft.theta,
+            noise: draft.noise,
+        },
         "loop" => Pattern::Loop,
         "base-image" => Pattern::BaseImage {
             vms: draft.vms,
@@ -385,110 +418,6 @@ fn finish(draft: Draft, kind: &str) -> Result<Part, SpecError> {
 pub(super) fn grain(part: &Part) -> Bytes {
     let sizes = part.sizes.iter().map(|(size, _)| *size);
     sizes.min().unwrap_or(Bytes::new(BLOCK_BYTES))
-}
-
-/// A positive count: `10M`, `64Ki`, `1000`.
-fn count(text: &str, most: u64) -> Result<u64, String> {
-    let expected = || format!("a number from 1 to {most}, such as 1000, 10M (10^7) or 64Ki (2^16)");
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let factor: u64 = match &text[digits..] {
-        "" => 1,
-        "k" | "K" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        _ => return Err(expected()),
-    };
-    let number: u64 = text[..digits].parse().map_err(|_| expected())?;
-    number
-        .checked_mul(factor)
-        .filter(|count| (1..=most).contains(count))
-        .ok_or_else(expected)
-}
-
-fn number(text: &str, least: f64, most: f64) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok();
-    let inside = number.filter(|number| (least..=most).contains(number));
-    inside.ok_or_else(|| format!("a number from {least} to {most}"))
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    number(text, 0.0, 1.0)
-}
-
-fn size(text: &str) -> Result<Bytes, String> {
-    let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
-    if size.is_zero() || !size.is_multiple_of(SECTOR_BYTES) {
-        return Err("a multiple of 512 bytes, such as 4KiB".to_owned());
-    }
-    Ok(size)
-}
-
-fn time(text: &str) -> Result<u64, String> {
-    let time: Duration = text.parse().map_err(|error| format!("{error}"))?;
-    Ok(time.as_nanos() / 1000)
-}
-
-fn name(text: &str) -> Result<String, String> {
-    let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if text.is_empty() || !text.chars().all(fit) {
-        return Err("letters, digits, '-', '_' and '.'".to_owned());
-    }
-    Ok(text.to_owned())
-}
-
-/// `4KiB`, or `4KiB:60/64KiB:40`.
-fn sizes(text: &str) -> Result<Vec<(Bytes, f64)>, String> {
-    let mut sizes = Vec::new();
-    for one in text.split('/') {
-        let (bytes, weight) = one.split_once(':').unwrap_or((one, "1"));
-        let bytes = size(bytes)?;
-        if bytes > REQUEST_BYTES_MAX {
-            return Err(format!("a request has at most {REQUEST_BYTES_MAX}"));
-        }
-        sizes.push((bytes, number(weight, 0.0, 1e9)?));
-    }
-    if sizes.iter().all(|(_, weight)| *weight <= 0.0) {
-        return Err("one of the weights must not be zero".to_owned());
-    }
-    Ok(sizes)
-}
-
-/// `60/10:30/20:8/30:2/40`: per cent of the accesses, per cent of the range. A range that is left out
-/// shares what the others leave; so do the accesses.
-fn zones(text: &str) -> Result<Vec<Zone>, String> {
-    let expected =
-        "zones such as 60/10:30/20:10/70, per cent of accesses and of range, each 100 in all";
-    let mut pairs: Vec<[Option<f64>; 2]> = Vec::new();
-    for zone in text.split(':') {
-        let (accesses, range) = zone.split_once('/').unwrap_or((zone, ""));
-        let per_cent = |text: &str| match text {
-            "" => Ok(None),
-            text => number(text, 0.0, 100.0).map(Some),
-        };
-        pairs.push([per_cent(accesses)?, per_cent(range)?]);
-    }
-    for side in 0..2 {
-        let given: f64 = pairs.iter().filter_map(|pair| pair[side]).sum();
-        let open = pairs.iter().filter(|pair| pair[side].is_none()).count();
-        let rest = 100.0 - given;
-        if rest < -1e-6 || (open == 0 && rest > 1e-6) {
-            return Err(expected.to_owned());
-        }
-        let each = rest.max(0.0) / super::dice::real(open.max(1) as u64);
-        for pair in &mut pairs {
-            pair[side].get_or_insert(each);
-        }
-    }
-    let zone = |pair: &[Option<f64>; 2]| Zone {
-        accesses: pair[0].unwrap_or(0.0) / 100.0,
-        range: pair[1].unwrap_or(0.0) / 100.0,
-    };
-    Ok(pairs.iter().map(zone).collect())
 }
 
 #[cfg(test)]
