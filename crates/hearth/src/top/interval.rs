@@ -69,8 +69,10 @@ pub struct DiskRow {
     pub read_bytes_per_second: f64,
     /// Bytes that guests wrote.
     pub written_bytes_per_second: f64,
-    /// Blocks read that were on flash or staged in memory.
+    /// Blocks read that were on flash or in memory.
     pub hit_blocks: u64,
+    /// Those of them that were in memory, by why they were there.
+    pub memory_hit_blocks: MemoryHits,
     /// Blocks read that were not.
     pub miss_blocks: u64,
     /// Half of the guest's reads and writes took at most this long.
@@ -89,6 +91,24 @@ pub struct DiskRow {
     pub dirty_oldest_seconds: Option<f64>,
     /// What the transfer to the origin does now.
     pub destage: Option<DestageState>,
+}
+
+/// Blocks that were read from memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryHits {
+    /// Kept there by admission until they are worth flash.
+    pub staged: u64,
+    /// Copies of what is read often.
+    pub hot: u64,
+    /// Prefetched.
+    pub ahead: u64,
+}
+
+impl MemoryHits {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.staged + self.hot + self.ahead
+    }
 }
 
 impl DiskRow {
@@ -209,6 +229,11 @@ fn disk_row(before: Option<&DiskStatus>, now: &DiskStatus, seconds: f64) -> Disk
         read_bytes_per_second: rate(|c| c.read_bytes),
         written_bytes_per_second: rate(|c| c.written_bytes),
         hit_blocks: change(DiskCounters::found_blocks),
+        memory_hit_blocks: MemoryHits {
+            staged: change(|c| c.read_block_staged_hits),
+            hot: change(|c| c.read_block_hot_hits),
+            ahead: change(|c| c.read_block_ahead_hits),
+        },
         miss_blocks: change(|c| c.read_block_misses),
         p50_seconds: times.quantile(50),
         p99_seconds: times.quantile(99),
@@ -284,7 +309,10 @@ pub(crate) mod tests {
         disk.counters.read_requests += 200;
         disk.counters.write_requests += 20;
         disk.counters.read_bytes += 200 * 4096;
-        disk.counters.read_block_hits += 150;
+        disk.counters.read_block_hits += 120;
+        disk.counters.read_block_staged_hits += 5;
+        disk.counters.read_block_hot_hits += 10;
+        disk.counters.read_block_ahead_hits += 15;
         disk.counters.read_block_misses += 50;
         disk.latency.guest_read.buckets[0].count += 197;
         disk.latency.guest_read.buckets[1].count += 3;
@@ -299,6 +327,8 @@ pub(crate) mod tests {
         assert_eq!(row.iops(), 110.0);
         assert_eq!(row.read_bytes_per_second, 409_600.0);
         assert_eq!((row.hit_blocks, row.miss_blocks), (150, 50));
+        let in_memory = row.memory_hit_blocks;
+        assert_eq!((in_memory.hot, in_memory.total()), (10, 30));
         assert_eq!(interval.caches[0].flash_written_bytes_per_second, 20_480.0);
     }
 

@@ -33,7 +33,7 @@ impl View {
 }
 
 /// The columns: heading, width, side, and what sorts by it.
-const COLUMNS: [(&str, u16, Side, Option<SortBy>); 14] = [
+const COLUMNS: [(&str, u16, Side, Option<SortBy>); 15] = [
     ("disk", 16, Side::Left, Some(SortBy::Disk)),
     ("vm", 12, Side::Left, None),
     ("read/s", 8, Side::Right, Some(SortBy::Iops)),
@@ -41,6 +41,7 @@ const COLUMNS: [(&str, u16, Side, Option<SortBy>); 14] = [
     ("read B/s", 9, Side::Right, Some(SortBy::Bytes)),
     ("write B/s", 9, Side::Right, None),
     ("hit", 6, Side::Right, Some(SortBy::Hit)),
+    ("ram", 6, Side::Right, None),
     ("p50", 7, Side::Right, None),
     ("p99", 7, Side::Right, Some(SortBy::P99)),
     ("flash w/s", 10, Side::Right, Some(SortBy::Flash)),
@@ -51,11 +52,12 @@ const COLUMNS: [(&str, u16, Side, Option<SortBy>); 14] = [
 ];
 
 /// The columns by what a viewer would miss most; a narrow terminal has as many as fit.
-const BY_WORTH: [usize; 14] = [0, 2, 3, 6, 8, 11, 4, 5, 13, 7, 9, 10, 12, 1];
+const BY_WORTH: [usize; 15] = [0, 2, 3, 6, 9, 12, 4, 5, 14, 8, 10, 11, 13, 7, 1];
 
-fn cells(row: &DiskRow) -> [String; 14] {
+fn cells(row: &DiskRow) -> [String; 15] {
     let [dirty, age, destage] =
         super::words::dirty_cells(row.dirty_bytes, row.dirty_oldest_seconds, row.destage);
+    let blocks = row.hit_blocks + row.miss_blocks;
     [
         row.disk.clone(),
         row.vm.clone(),
@@ -63,7 +65,8 @@ fn cells(row: &DiskRow) -> [String; 14] {
         count(row.writes_per_second),
         rate(row.read_bytes_per_second),
         rate(row.written_bytes_per_second),
-        percent(row.hit_blocks, row.hit_blocks + row.miss_blocks),
+        percent(row.hit_blocks, blocks),
+        percent(row.memory_hit_blocks.total(), blocks),
         seconds(row.p50_seconds),
         seconds(row.p99_seconds),
         rate(row.flash_written_bytes_per_second),
@@ -262,8 +265,8 @@ mod tests {
         assert_eq!(
             cells,
             [
-                "web-1", "web-1", "100", "10", "400KiB", "0B", "75.0%", "80.0us", "2.00ms", "0B",
-                "0B", "200MiB", "31.5s", "FAILING"
+                "web-1", "web-1", "100", "10", "400KiB", "0B", "75.0%", "15.0%", "80.0us",
+                "2.00ms", "0B", "0B", "200MiB", "31.5s", "FAILING"
             ]
         );
     }
