@@ -22,7 +22,7 @@ EXAMPLES = $(SHARE)/doc/hearth/examples
 ZSH = $(SHARE)/zsh/vendor-completions
 install:
 	install -D -m 0755 $(BINARY) $(DESTDIR)/usr/bin/hearth
-	install -D -m 0644 -t $(LIBDIR)/systemd/system packaging/hearth.service packaging/hearth.socket
+	install -D -m 0644 -t $(LIBDIR)/systemd/system packaging/hearth.service packaging/hearth.socket packaging/hearth-monitor.service
 	install -D -m 0644 packaging/hearth.sysusers $(LIBDIR)/sysusers.d/hearth.conf
 	install -D -m 0644 packaging/hearth.tmpfiles $(LIBDIR)/tmpfiles.d/hearth.conf
 	install -D -m 0644 -t $(EXAMPLES) packaging/storage.conf packaging/hearth-storage.rules

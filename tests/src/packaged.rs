@@ -22,6 +22,7 @@ pub const PACKAGE_TOOLS: &[&str] = &[
 ];
 
 const UNIT: &str = "hearth.service";
+const MONITOR_UNIT: &str = "hearth-monitor.service";
 
 /// The system's programs that commands of the unit name.
 const PROGRAMS: [&str; 4] = ["cat", "kill", "sh", "sleep"];
@@ -67,7 +68,11 @@ impl Package {
     ///
     /// When it cannot be written.
     pub fn drop_in(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        let folder = self.path("/etc/systemd/system/hearth.service.d");
+        self.drop_in_of(UNIT, name, text)
+    }
+
+    fn drop_in_of(&self, unit: &str, name: &str, text: &str) -> anyhow::Result<()> {
+        let folder = self.path(&format!("/etc/systemd/system/{unit}.d"));
         fs::create_dir_all(&folder).context("the folder of drop-ins")?;
         fs::write(folder.join(name), text).context(name.to_owned())
     }
@@ -133,11 +138,23 @@ impl Package {
     ///
     /// When it ends, or does not serve in time.
     pub fn start(&self, lab: &Lab) -> anyhow::Result<Hearth> {
-        let mut command = self.command("ExecStart")?;
+        let mut command = self.command(UNIT, "ExecStart")?;
         self.manager.equip(&mut command)?;
         let process = Process::start(lab, "hearth", &mut command)?;
         let run = self.path("/run/hearth");
         Hearth::of(process, run.join("admin.sock"), run.join("nbd.sock"))
+    }
+
+    /// Starts the resource monitor as its unit says, with a reading each so often.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn start_monitor(&self, lab: &Lab, every: &str) -> anyhow::Result<Process> {
+        let often = format!("[Service]\nEnvironment=HEARTH_MONITOR_EVERY={every}\n");
+        self.drop_in_of(MONITOR_UNIT, "often.conf", &often)?;
+        let mut command = self.command(MONITOR_UNIT, "ExecStart")?;
+        Process::start(lab, "monitor", &mut command)
     }
 
     /// Runs another command of the unit to its end, with what the manager tells it.
@@ -146,7 +163,7 @@ impl Package {
     ///
     /// When it cannot be run, or is ended by a signal.
     pub fn run(&self, key: &str, told: &[(&str, &str)]) -> anyhow::Result<Answer> {
-        let mut command = self.command(key)?;
+        let mut command = self.command(UNIT, key)?;
         command.envs(told.iter().copied());
         let (code, output) = tools::exit_code(&mut command)?;
         Ok(Answer {
@@ -166,17 +183,17 @@ impl Package {
         let mut command = Command::new("systemd-analyze");
         command.args(["verify", "--man=no", "--recursive-errors=no"]);
         command.arg(format!("--root={}", self.root.folder().display()));
-        let output = tools::run(command.args([UNIT, "hearth.socket"]))?;
+        let output = tools::run(command.args([UNIT, MONITOR_UNIT, "hearth.socket"]))?;
         let said = format!("{}{}", output.stdout, output.stderr);
         ensure!(said.trim().is_empty(), "{said}");
         Ok(())
     }
 
-    fn command(&self, key: &str) -> anyhow::Result<Command> {
+    fn command(&self, unit: &str, key: &str) -> anyhow::Result<Command> {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--uts", "--propagation=private"]);
         command.arg(hearth::built("unit-sandbox")?);
-        command.arg(self.root.folder()).args([UNIT, key]);
+        command.arg(self.root.folder()).args([unit, key]);
         Ok(command)
     }
 }

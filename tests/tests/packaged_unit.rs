@@ -7,7 +7,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    Back, Hearth, Lab, PACKAGE_TOOLS, Package, hearth, is_root, nbdsh, reads, scenario, writes,
+    Back, Hearth, Lab, PACKAGE_TOOLS, Package, SHORT, Session, hearth, is_root, nbdsh, reads,
+    scenario, wait_until, writes,
 };
 
 const IMAGE: &str = "/srv/images/disk.raw";
@@ -191,5 +192,30 @@ fn manual_pages_and_completions_are_installed() {
             ensure!(script.contains("check-config"), "{shell}");
         }
         Ok(())
+    });
+}
+
+#[test]
+fn the_monitor_sees_what_the_daemon_does_not() {
+    installed(&[], |lab, package| {
+        let hearth = package.start(lab)?;
+        let none = hearth.command(&["resources"])?.stdout;
+        ensure!(none.contains("enable --now hearth-monitor"), "{none}");
+        let monitor = package.start_monitor(lab, "200ms")?;
+        let guest = Session::open(hearth.nbd_socket(), Back::DISK)?;
+        let known = || -> anyhow::Result<bool> {
+            let known = hearth.json(&["resources"])?;
+            let vm = &known["samples"][0]["vms"][0];
+            Ok(vm["vm"] == Back::DISK && vm["memory_bytes"].as_u64() > Some(0))
+        };
+        wait_until("the VM's process to be seen", SHORT, known)?;
+        let shown = hearth.command(&["resources"])?.stdout;
+        ensure!(
+            shown.contains("host: ") && shown.contains(Back::DISK),
+            "{shown}"
+        );
+        monitor.terminate()?;
+        guest.close()?;
+        hearth.stop().map(drop)
     });
 }

@@ -57,6 +57,8 @@ const fn command(words: &'static str) -> Verb {
 }
 
 const THROUGH: &str = r#"{"write_policy":"through"}"#;
+/// What a monitor says of a host.
+const READING: &str = r#"{"uptime_seconds":1.0,"host":{"cpu_busy_seconds":1.0,"cpu_seconds":2.0,"memory_bytes":1,"memory_available_bytes":1,"network_bytes":0,"network_packets":0,"disk_bytes":0},"processes":[]}"#;
 const LARGER: &str = r#"{"write_back":{"dirty_max":"17MiB"}}"#;
 
 /// Every verb that talks to the daemon or touches its files.
@@ -150,6 +152,8 @@ const VERBS: &[Verb] = &[
     ),
     api("status", "GET", "/v1/status"),
     command("top --once --interval 200ms"),
+    api("resources", "GET", "/v1/resources"),
+    sent("monitor", "POST", "/v1/resources/readings", READING),
     api("advise --host", "GET", "/v1/advice"),
     Verb("trace record -o TRACE --disk NAME", Ask::Record),
     api("trace record --status", "GET", "/v1/recording"),
@@ -203,6 +207,8 @@ const TABLE: &str = "\
 | `cache set flash --reset` | done | done | done | done | done | done | done | done | done | unreachable |
 | `status` | done | done | done | done | done | done | done | done | done | unreachable |
 | `top --once --interval 200ms` | done | done | done | done | done | done | done | done | done | unreachable |
+| `resources` | done | done | done | done | done | done | done | done | done | unreachable |
+| `monitor` | done | done | done | done | done | done | done | done | done | - |
 | `advise --host` | done | done | done | done | done | done | done | done | done | unreachable |
 | `trace record -o TRACE --disk NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |
 | `trace record --status` | done | done | done | done | done | done | not-recording | done | done | unreachable |

@@ -10,6 +10,7 @@ mod counters;
 pub mod front_ends;
 pub mod guests;
 pub mod problem;
+pub mod resources;
 pub mod roaming;
 #[cfg(feature = "samples")]
 pub mod samples;

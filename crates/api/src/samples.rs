@@ -6,8 +6,10 @@
     reason = "only tests ask for these"
 )]
 
+mod resources;
 mod roaming;
 
+pub use resources::resources;
 pub use roaming::{roaming, roaming_disk};
 
 use super::front_ends::{RequestMemory, VhostSocket, VhostUser};

@@ -121,6 +121,7 @@ fn front_ends(
         Arc::clone(registry),
         Arc::clone(shards),
         Arc::clone(vms),
+        Arc::default(),
         config.nbd.clients.clone(),
     ));
     let server = Server::new(exports.clone(), settings::server(&config.nbd));

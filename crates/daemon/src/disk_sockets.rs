@@ -18,8 +18,13 @@
 //! the VM would go on with that one's bytes. So a disk claims its path before it is opened, and one
 //! that comes to a path that is claimed has no socket until it is attached anew.
 
+mod accept;
+
+use accept::{Guests, accept};
+
 use super::exports::DiskExports;
 use super::registry::{Entry, Phase, Registry};
+use super::resources::HostResources;
 use super::shards::Shards;
 use super::sockets::{Place, Sockets};
 use super::vms::VmBook;
@@ -31,23 +36,17 @@ use nbd_server::{self as nbd, Server, TlsOffer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use units::DiskId;
 use units::errors::chain;
 use vhost_user::MappingLimits;
 
 /// Permission bits of a directory of sockets that we make; the socket's own say who may reach it.
 const DIRECTORY_MODE: u32 = 0o755;
-
-/// Pause after the system had no descriptor or memory for a connection: to try at once would spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What is spoken at a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -157,17 +156,6 @@ pub(super) struct NbdSockets {
     pub(super) exports: Arc<DiskExports>,
 }
 
-/// Who comes through a socket, and as what.
-struct Guests {
-    id: DiskId,
-    cache: Name,
-    disk: Name,
-    reader: Option<Name>,
-    serial: String,
-    sector: u32,
-    mapping: MappingLimits,
-}
-
 impl DiskSockets {
     pub(super) fn new(
         (config, mapping): (VhostUserConfig, MappingLimits),
@@ -187,6 +175,11 @@ impl DiskSockets {
             sockets,
             state: Mutex::default(),
         }
+    }
+
+    /// What is known of who has connected, and of the host.
+    pub(super) fn resources(&self) -> &Arc<HostResources> {
+        self.nbd.exports.resources()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -403,6 +396,8 @@ impl DiskSockets {
             serial: serial(disk),
             sector: disk.vhost_user.sector(),
             mapping: self.mapping.clone(),
+            vm: claim.vm(),
+            resources: Arc::clone(self.resources()),
         };
         let accepting = accept(listener, Arc::clone(&self.shards), guests);
         Ok(Accepting {
@@ -448,53 +443,5 @@ fn make(directory: &Path) -> io::Result<()> {
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
-    }
-}
-
-/// Hands over who connects, one after the other.
-async fn accept(listener: UnixListener, shards: Arc<Shards>, guests: Guests) {
-    let Guests {
-        id,
-        cache,
-        disk,
-        reader,
-        serial,
-        sector,
-        mapping,
-    } = guests;
-    let Some(shard) = shards.get(&cache) else {
-        return;
-    };
-    // A QEMU that is turned away comes again every second: told once for each reason.
-    let mut told = None;
-    loop {
-        let socket = match listener.accept().await {
-            Ok((socket, _)) => socket.into_std().map(OwnedFd::from),
-            Err(error) => Err(error),
-        };
-        let socket = match socket {
-            Ok(socket) => socket,
-            Err(error) => {
-                tracing::warn!(%disk, %error, "a VM could not be let in");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        let client = vhost_user::Client {
-            socket,
-            serial: serial.clone(),
-            sector,
-            mapping: mapping.clone(),
-        };
-        let vm = reader.as_ref().map(ToString::to_string);
-        let outcome = shard
-            .ask(|handle, reply| handle.connect(id, Box::new(client), vm, reply))
-            .await;
-        if let Err(error) = &outcome
-            && told.as_ref() != Some(error)
-        {
-            tracing::warn!(%disk, %error, "VM turned away");
-        }
-        told = outcome.err();
     }
 }

@@ -8,6 +8,7 @@
 //! disk only. To anybody else an export is one that does not exist: it is neither found nor listed.
 
 use super::registry::{Entry, Phase, Registry};
+use super::resources::HostResources;
 use super::shards::Shards;
 use super::vms::VmBook;
 use configuration::{ClientName, Name, Text};
@@ -28,6 +29,7 @@ pub(super) struct DiskExports {
     registry: Arc<Registry>,
     shards: Arc<Shards>,
     vms: Arc<VmBook>,
+    resources: Arc<HostResources>,
     stopping: Arc<AtomicBool>,
     scope: Scope,
 }
@@ -38,12 +40,14 @@ impl DiskExports {
         registry: Arc<Registry>,
         shards: Arc<Shards>,
         vms: Arc<VmBook>,
+        resources: Arc<HostResources>,
         clients: Option<Vec<Text<ClientName>>>,
     ) -> Self {
         Self {
             registry,
             shards,
             vms,
+            resources,
             stopping: Arc::default(),
             scope: Scope::Named(clients),
         }
@@ -55,9 +59,15 @@ impl DiskExports {
             registry: Arc::clone(&self.registry),
             shards: Arc::clone(&self.shards),
             vms: Arc::clone(&self.vms),
+            resources: Arc::clone(&self.resources),
             stopping: Arc::clone(&self.stopping),
             scope: Scope::Disk { name, serial },
         }
+    }
+
+    /// What is known of the host's resources: whose process a client is.
+    pub(super) fn resources(&self) -> &Arc<HostResources> {
+        &self.resources
     }
 
     /// From now on no client comes through.
@@ -215,6 +225,8 @@ impl Exports for DiskExports {
         let Some(shard) = self.shards.get(&entry.cache) else {
             return;
         };
+        let vm = reader.clone().unwrap_or_else(|| entry.vm());
+        self.resources.came(vm, client.process);
         let name = entry.config.name;
         let reply = Box::new(move |result: Result<(), shard::ShardError>| {
             if let Err(error) = result {

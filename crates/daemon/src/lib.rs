@@ -56,6 +56,7 @@ mod recording;
 mod registry;
 mod remembered;
 mod renewal;
+mod resources;
 mod roaming;
 mod roaming_answers;
 mod sampling;

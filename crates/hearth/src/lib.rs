@@ -18,6 +18,7 @@ pub mod cli;
 pub mod docs;
 pub mod mrc;
 pub mod offline;
+pub mod resources;
 pub mod sim;
 pub mod terminal;
 pub mod top;

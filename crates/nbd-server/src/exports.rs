@@ -9,6 +9,8 @@ use nbd_protocol::server::{Found, Refusal};
 pub struct Client {
     /// Address or process, for people.
     pub peer: String,
+    /// The process that has connected, if it did so over a unix socket.
+    pub process: Option<i32>,
     /// Whether the session is encrypted and, if the set-up demands it, the client
     /// authenticated.
     pub secured: bool,

@@ -15,6 +15,7 @@
 
 use crate::census::Census;
 use crate::exports::{Client, Exports};
+use crate::greetings::Peer;
 use crate::greetings::{Greeting, Greetings};
 use crate::limits::{ACCEPT_PAUSE, ServerLimits};
 use crate::listener::{Accepted, Listener, into_fd};
@@ -141,6 +142,10 @@ impl Server {
             limits: &self.limits,
             client: Client {
                 peer,
+                process: match accepted.who() {
+                    Peer::Process(pid, _) => pid,
+                    Peer::Host(_) | Peer::Unknown => None,
+                },
                 secured: false,
                 identity: None,
             },

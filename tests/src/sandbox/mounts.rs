@@ -61,7 +61,7 @@ pub(super) fn mount_all(
         (
             "proc",
             "proc",
-            format!("nosuid,{}", asked.proc_options.join(",")),
+            [&["nosuid"][..], &asked.proc_options].concat().join(","),
         ),
     ] {
         let path = inside(root, folder);

@@ -6,6 +6,7 @@ mod caches;
 mod connections;
 mod names;
 mod refusal;
+mod resources;
 mod roaming;
 mod vms;
 mod write_back;
@@ -55,6 +56,7 @@ pub fn router(control: Arc<Control>, disk_details: bool) -> Router {
         .merge(vms::routes())
         .merge(caches::routes())
         .merge(roaming::routes())
+        .merge(resources::routes())
         .route("/v1/openapi.json", get(show_document))
         .route(
             "/metrics",
@@ -119,6 +121,8 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         roaming::abort_move,
         roaming::set_move,
         roaming::take_over,
+        resources::show_resources,
+        resources::take_reading,
         show_metrics,
         show_document
     ),
@@ -239,7 +243,8 @@ async fn stop_recording(State(control): Shared) -> Answer<Recording> {
 ))]
 async fn show_metrics(State(control): Shared, disk_details: bool) -> Response {
     let (status, disks, vms, roaming) = control.observer().snapshot().await;
-    let text = metrics::render(status, disks, vms, roaming, disk_details);
+    let resources = control.disk_sockets().resources().shown(1);
+    let text = metrics::render(status, disks, vms, roaming, resources, disk_details);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 

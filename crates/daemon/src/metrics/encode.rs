@@ -1,6 +1,7 @@
 //! From a snapshot to the text that Prometheus reads.
 
 use super::family::{Family, Kind, Read, Series, families};
+use api::resources::Resources;
 use api::roaming::RoamingDisks;
 use api::types::{Disks, Latency, Status};
 use api::vms::Vms;
@@ -35,6 +36,7 @@ pub fn render(
     disks: Disks,
     vms: Vms,
     roaming: RoamingDisks,
+    resources: Resources,
     disk_details: bool,
 ) -> String {
     let mut registry = Registry::with_prefix("hearth");
@@ -43,6 +45,7 @@ pub fn render(
         disks,
         vms,
         roaming,
+        resources,
         disk_details,
     }));
     let mut text = String::new();
@@ -58,6 +61,7 @@ pub(super) struct Snapshot {
     pub(super) disks: Disks,
     pub(super) vms: Vms,
     pub(super) roaming: RoamingDisks,
+    pub(super) resources: Resources,
     /// Whether each disk is told of in detail.
     pub(super) disk_details: bool,
 }
@@ -176,6 +180,7 @@ mod tests {
             samples::disks(),
             samples::vms(),
             samples::roaming(),
+            samples::resources(),
             false,
         )
     }
@@ -201,6 +206,11 @@ mod tests {
             "hearth_roaming_disks{role=\"in-doubt\"} 0",
             "hearth_hand_overs_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\",outcome=\"taken\"} 2",
             "hearth_hand_over_held_seconds_count{outcome=\"taken\"} 12",
+            "hearth_host_reading_age_seconds 2.0",
+            "hearth_host_cpu_seconds_total{state=\"idle\"} 79200.0",
+            "hearth_host_network_bytes_total 5368709120",
+            "hearth_vm_cpu_seconds_total{vm=\"web-1\"} 12.5",
+            "hearth_vm_resident_memory_bytes{vm=\"web-1\"} 4294967296",
             "hearth_build_info{version=\"0.1.0\"} 1",
             "# UNIT hearth_uptime_seconds seconds",
             "hearth_uptime_seconds 93784.5",
@@ -221,6 +231,7 @@ mod tests {
             samples::disks(),
             samples::vms(),
             samples::roaming(),
+            samples::resources(),
             true,
         );
         for name in ["hearth_cache_guest_request", "hearth_guest_request"] {
@@ -263,6 +274,7 @@ mod tests {
             samples::disks(),
             samples::vms(),
             samples::roaming(),
+            samples::resources(),
             true,
         );
         for family in families() {
@@ -302,6 +314,7 @@ mod tests {
                 disks.clone(),
                 samples::vms(),
                 samples::roaming(),
+                samples::resources(),
                 details,
             );
             let of_one = |line: &&str| line.contains("disk=\"disk-of-customer-007\"");
@@ -325,6 +338,7 @@ mod tests {
             disks.clone(),
             samples::vms(),
             samples::roaming(),
+            samples::resources(),
             false,
         );
         assert!(!text.contains("hearth_disk_request_seconds_total{"));
@@ -336,6 +350,7 @@ mod tests {
             disks,
             samples::vms(),
             samples::roaming(),
+            samples::resources(),
             false,
         );
         assert!(text.contains("hearth_disk_destaged_bytes_total{"), "{text}");
@@ -357,6 +372,7 @@ mod tests {
             samples::disks(),
             samples::vms(),
             samples::roaming(),
+            samples::resources(),
             true,
         );
         for family in families() {

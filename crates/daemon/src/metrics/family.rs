@@ -74,6 +74,7 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
         .chain(super::roaming_families::FAMILIES)
         .chain(super::vm_families::FAMILIES)
         .chain(super::guest_families::FAMILIES)
+        .chain(super::resource_families::FAMILIES)
 }
 
 /// One series of a metric.

@@ -9,6 +9,7 @@ use super::vms::args::Vm;
 use crate::advise::args::Advise;
 use crate::bench::args::Bench;
 use crate::mrc::args::Mrc;
+use crate::resources::args::{Monitor, Resources};
 use crate::sim::args::Sim;
 use crate::terminal::exit::EXIT_CODES;
 use crate::top::args::Top;
@@ -94,6 +95,14 @@ pub enum Command {
     ///
     /// Keys: q quits, < and > choose the column to sort by, r reverses, v shows VMs instead, p pauses.
     Top(Top),
+    /// Show what the host and its VMs use of processors, memory, network and disks
+    ///
+    /// As far as `hearth monitor` says so. VMs are those whose processes have connected to their disks over unix sockets.
+    Resources(Resources),
+    /// Read what the host and its VMs use, and tell the daemon, until it is ended
+    ///
+    /// The packaged unit hearth-monitor.service runs it. The daemon's own unit sees no process but its own.
+    Monitor(Monitor),
     /// Load a disk and measure it: vhost-user, NBD, a file or a device
     ///
     /// Options and JSON keys are called as fio's are. What is written to is lost; what somebody else uses is refused.

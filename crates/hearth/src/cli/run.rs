@@ -6,9 +6,10 @@ use crate::advise::host_words;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress, to_json};
 use crate::traces::{self, args::Trace};
-use crate::{advise, bench, docs, mrc, sim, top, xml};
+use crate::{advise, bench, docs, mrc, resources, sim, top, xml};
 use api::advice::HostAdvice;
 use api::client::Client;
+use api::resources::Resources;
 use api::types::Status;
 use clap::{CommandFactory, Parser};
 use serde::Serialize;
@@ -77,6 +78,8 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Xml(_)
         | Command::Vm(_)
         | Command::Top(_)
+        | Command::Resources(_)
+        | Command::Monitor(_)
         | Command::Trace(_) => {
             if let Command::Trace(trace) = &cli.command
                 && let Some(done) = traces::offline(trace, global.json)
@@ -109,6 +112,12 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
         Command::Vm(vm) => vms::run(&client, global, vm).await,
         Command::Xml(args) => xml::run(&client, args, global.json).await,
         Command::Cache(Cache::Set(set)) => caches::set(&client, global, set).await,
+        Command::Resources(arguments) => {
+            let path = format!("/v1/resources?samples={}", arguments.samples);
+            let known: Resources = client.get(&path).await?;
+            show(global, &known, resources::write)
+        }
+        Command::Monitor(arguments) => resources::monitor(&client, arguments).await,
         Command::Advise(_) => {
             let advice: HostAdvice = client.get("/v1/advice").await?;
             show(global, &advice, host_words::write)

@@ -289,6 +289,10 @@ pub(super) const TABLE: &[Crate] = &[
     ),
     Crate {
         may_be_unsafe: false,
+        ..shell("monitor", "crates/monitor", &["units"])
+    },
+    Crate {
+        may_be_unsafe: false,
         ..shell(
             "configuration",
             "crates/configuration",
@@ -305,7 +309,7 @@ pub(super) const TABLE: &[Crate] = &[
     },
     Crate {
         may_be_unsafe: false,
-        ..shell("api", "crates/api", &["units", "configuration"])
+        ..shell("api", "crates/api", &["units", "monitor", "configuration"])
     },
     Crate {
         may_be_unsafe: false,
@@ -314,6 +318,7 @@ pub(super) const TABLE: &[Crate] = &[
             "crates/daemon",
             &[
                 "api",
+                "monitor",
                 "configuration",
                 "at-rest",
                 "durable-file",
@@ -347,6 +352,7 @@ pub(super) const TABLE: &[Crate] = &[
             "api",
             "configuration",
             "daemon",
+            "monitor",
             "at-rest",
             "units",
             "block-io",

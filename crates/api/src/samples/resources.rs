@@ -1,0 +1,43 @@
+//! What a made-up monitor says.
+
+use crate::resources::{ResourceSample, Resources, VmCpu, VmUsage};
+use monitor::{HostReading, HostUsage};
+
+/// A host with one VM at work.
+pub fn resources() -> Resources {
+    let sample = ResourceSample {
+        uptime_seconds: 86_400.0,
+        seconds: 10.0,
+        host: HostUsage {
+            cpu_share: 0.25,
+            memory_share: 0.5,
+            memory_bytes: 64 << 30,
+            network_bits_per_second: 40e6,
+            disk_bytes_per_second: 1e6,
+        },
+        vms: vec![VmUsage {
+            vm: "web-1".to_owned(),
+            processes: 1,
+            cpu_share: 0.125,
+            memory_share: 0.0625,
+            memory_bytes: 4 << 30,
+        }],
+    };
+    Resources {
+        age_seconds: Some(2.0),
+        host: Some(HostReading {
+            cpu_busy_seconds: 7_200.0,
+            cpu_seconds: 86_400.0,
+            memory_bytes: 64 << 30,
+            memory_available_bytes: 32 << 30,
+            network_bytes: 5 << 30,
+            network_packets: 1 << 20,
+            disk_bytes: 9 << 30,
+        }),
+        samples: vec![sample],
+        vm_cpu: vec![VmCpu {
+            vm: "web-1".to_owned(),
+            seconds: 12.5,
+        }],
+    }
+}

@@ -1,0 +1,203 @@
+//! What the host and its VMs use, as `hearth monitor` reads it: the daemon's own unit sees no process but its own.
+//!
+//! ```text
+//!   a client over a unix socket ─► its process is the VM's ─► Watched ─► hearth monitor reads /proc
+//!                                                               ▲             │ Reading
+//!            GET /v1/resources, metrics ◄── the last samples ◄──┴─────────────┘
+//! ```
+//!
+//! Invariants:
+//! - A process is a VM's from its first connection until the monitor, asked about it, does not find it.
+//! - At most [`PROCESSES_MAX`] processes are watched.
+
+use api::resources::{ResourceSample, Resources, VmCpu, VmUsage, Watched};
+use configuration::Name;
+use monitor::{History, Reading, Usage};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Processes that are watched: what the monitor says of so many fits a request of the API.
+pub(super) const PROCESSES_MAX: usize = 512;
+
+#[derive(Default)]
+struct State {
+    processes: BTreeMap<i32, Name>,
+    /// Those that the monitor was asked about.
+    asked: BTreeSet<i32>,
+    last: Option<(Instant, Reading)>,
+    samples: History<ResourceSample>,
+    cpu_seconds: BTreeMap<Name, f64>,
+}
+
+/// What is known of the host's resources.
+#[derive(Default)]
+pub(super) struct HostResources(Mutex<State>);
+
+impl HostResources {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves each map whole: every change is one map operation.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A process has connected to a disk of a VM.
+    pub(super) fn came(&self, vm: Name, process: Option<i32>) {
+        let mut state = self.lock();
+        if let Some(pid) = process
+            && (state.processes.len() < PROCESSES_MAX || state.processes.contains_key(&pid))
+        {
+            state.processes.insert(pid, vm);
+        }
+    }
+
+    /// The monitor has read the host, and the processes that it was asked about. What it reads next.
+    pub(super) fn read(&self, reading: Reading) -> Watched {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let there: BTreeSet<i32> = reading.processes.iter().map(|of| of.pid).collect();
+        let asked = std::mem::take(&mut state.asked);
+        state
+            .processes
+            .retain(|pid, _| there.contains(pid) || !asked.contains(pid));
+        let before = state.last.as_ref().map(|(_, before)| before);
+        if let Some(usage) = before.and_then(|before| Usage::between(before, &reading)) {
+            state.take(&usage);
+        }
+        state.last = Some((Instant::now(), reading));
+        state.asked = state.processes.keys().copied().collect();
+        Watched {
+            processes: state.asked.iter().copied().collect(),
+        }
+    }
+
+    /// What is known, with the last so many samples.
+    pub(super) fn shown(&self, samples: usize) -> Resources {
+        let state = self.lock();
+        let vm_cpu = state.cpu_seconds.iter().map(|(vm, seconds)| VmCpu {
+            vm: vm.to_string(),
+            seconds: *seconds,
+        });
+        Resources {
+            age_seconds: state
+                .last
+                .as_ref()
+                .map(|(at, _)| at.elapsed().as_secs_f64()),
+            host: state.last.as_ref().map(|(_, last)| last.host),
+            samples: state.samples.last(samples).cloned().collect(),
+            vm_cpu: vm_cpu.collect(),
+        }
+    }
+}
+
+impl State {
+    fn take(&mut self, usage: &Usage) {
+        let mut vms: BTreeMap<&Name, VmUsage> = BTreeMap::new();
+        for process in &usage.processes {
+            let Some(vm) = self.processes.get(&process.pid) else {
+                continue;
+            };
+            let of = vms.entry(vm).or_insert_with(|| VmUsage {
+                vm: vm.to_string(),
+                ..VmUsage::default()
+            });
+            of.processes += 1;
+            of.cpu_share += process.cpu_share;
+            of.memory_share += process.memory_share;
+            of.memory_bytes += process.memory_bytes;
+            *self.cpu_seconds.entry(vm.clone()).or_insert(0.0) += process.cpu_seconds;
+        }
+        let sample = ResourceSample {
+            uptime_seconds: usage.uptime_seconds,
+            seconds: usage.seconds,
+            host: usage.host,
+            vms: vms.into_values().collect(),
+        };
+        self.samples.push(sample);
+        let here: BTreeSet<&Name> = self.processes.values().collect();
+        self.cpu_seconds.retain(|vm, _| here.contains(vm));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use monitor::{HostReading, ProcessReading};
+
+    fn reading(at: f64, processes: &[(i32, f64)]) -> Reading {
+        let process = |(pid, cpu_seconds): &(i32, f64)| ProcessReading {
+            pid: *pid,
+            started_ticks: 1,
+            cpu_seconds: *cpu_seconds,
+            resident_bytes: 1 << 20,
+        };
+        Reading {
+            uptime_seconds: at,
+            host: HostReading {
+                cpu_busy_seconds: at,
+                cpu_seconds: 2.0 * at,
+                memory_bytes: 4 << 20,
+                memory_available_bytes: 2 << 20,
+                ..HostReading::default()
+            },
+            processes: processes.iter().map(process).collect(),
+        }
+    }
+
+    fn vm(name: &str) -> Name {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn what_the_processes_of_a_vm_use_is_added_up() {
+        let resources = HostResources::default();
+        assert_eq!(resources.shown(9).age_seconds, None);
+        resources.came(vm("web"), Some(7));
+        resources.came(vm("web"), Some(8));
+        resources.came(vm("db"), Some(9));
+        resources.came(vm("far"), None);
+        assert_eq!(resources.read(reading(10.0, &[])).processes, [7, 8, 9]);
+        resources.read(reading(20.0, &[(7, 1.0), (8, 2.0), (9, 3.0)]));
+        resources.read(reading(30.0, &[(7, 3.0), (8, 5.0), (9, 3.0)]));
+        let shown = resources.shown(1);
+        let [sample] = &shown.samples[..] else {
+            panic!("{shown:?}")
+        };
+        let [db, web] = &sample.vms[..] else {
+            panic!("{sample:?}")
+        };
+        assert_eq!((db.vm.as_str(), web.vm.as_str()), ("db", "web"));
+        assert_eq!((web.processes, web.memory_bytes), (2, 2 << 20));
+        assert!((web.cpu_share - 0.25).abs() < 1e-9, "5 of 20 seconds");
+        let cpu: Vec<_> = shown.vm_cpu.iter().map(|of| of.seconds).collect();
+        assert!(
+            (cpu[0] - 0.0).abs() < 1e-9 && (cpu[1] - 5.0).abs() < 1e-9,
+            "{cpu:?}"
+        );
+        assert_eq!(resources.shown(usize::MAX).samples.len(), 2);
+    }
+
+    #[test]
+    fn a_process_that_is_not_found_is_forgotten() {
+        let resources = HostResources::default();
+        resources.came(vm("web"), Some(7));
+        resources.read(reading(1.0, &[]));
+        // It comes after the question.
+        resources.came(vm("web"), Some(8));
+        assert_eq!(resources.read(reading(2.0, &[])).processes, [8]);
+        assert_eq!(resources.read(reading(3.0, &[(8, 0.0)])).processes, [8]);
+        assert!(resources.read(reading(4.0, &[])).processes.is_empty());
+        assert!(resources.shown(1).vm_cpu.is_empty());
+    }
+
+    #[test]
+    fn no_more_processes_are_watched_than_fit_a_request() {
+        let resources = HostResources::default();
+        for pid in 0..i32::try_from(2 * PROCESSES_MAX).unwrap() {
+            resources.came(vm("web"), Some(pid));
+        }
+        assert_eq!(
+            resources.read(reading(1.0, &[])).processes.len(),
+            PROCESSES_MAX
+        );
+    }
+}

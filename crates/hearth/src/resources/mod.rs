@@ -1,0 +1,149 @@
+//! `hearth monitor`, which reads what the host and its VMs use, and `hearth resources`, which shows it.
+
+pub mod args;
+mod monitor;
+
+pub(crate) use monitor::run as monitor;
+
+use crate::terminal::{Side, Table, quantity};
+use api::resources::{ResourceSample, Resources};
+use std::fmt::{self, Write};
+
+/// Writes what is known.
+pub(crate) fn write(out: &mut String, resources: &Resources) -> fmt::Result {
+    let (Some(age), Some(last)) = (resources.age_seconds, resources.samples.last()) else {
+        return writeln!(
+            out,
+            "No monitor says what the host uses: `systemctl enable --now hearth-monitor`, or run `hearth monitor`."
+        );
+    };
+    if resources.samples.len() > 1 {
+        return write!(out, "{}", over_time(resources));
+    }
+    writeln!(
+        out,
+        "host: {} of the processors, {} of {} of memory, {}bit/s over the network, {}/s to and from disks",
+        share(last.host.cpu_share),
+        share(last.host.memory_share),
+        quantity::bytes(last.host.memory_bytes),
+        quantity::count(last.host.network_bits_per_second),
+        rate(last.host.disk_bytes_per_second),
+    )?;
+    writeln!(
+        out,
+        "over {}, {} ago\n",
+        quantity::seconds(last.seconds),
+        quantity::seconds(age)
+    )?;
+    write!(out, "{}", vms(last))
+}
+
+/// A line for each sample.
+fn over_time(resources: &Resources) -> Table {
+    let mut table = Table::new(&[
+        ("ago", Side::Right),
+        ("cpu", Side::Right),
+        ("memory", Side::Right),
+        ("network", Side::Right),
+        ("disks", Side::Right),
+    ]);
+    let now = resources
+        .samples
+        .last()
+        .map_or(0.0, |last| last.uptime_seconds);
+    let now = now + resources.age_seconds.unwrap_or(0.0);
+    for sample in &resources.samples {
+        table.row(vec![
+            quantity::seconds((now - sample.uptime_seconds).max(0.0)),
+            share(sample.host.cpu_share),
+            share(sample.host.memory_share),
+            format!(
+                "{}bit/s",
+                quantity::count(sample.host.network_bits_per_second)
+            ),
+            format!("{}/s", rate(sample.host.disk_bytes_per_second)),
+        ]);
+    }
+    table
+}
+
+/// A line for each VM.
+fn vms(sample: &ResourceSample) -> Table {
+    let mut table = Table::new(&[
+        ("vm", Side::Left),
+        ("processes", Side::Right),
+        ("cpu", Side::Right),
+        ("memory", Side::Right),
+        ("", Side::Right),
+    ]);
+    for vm in &sample.vms {
+        table.row(vec![
+            vm.vm.clone(),
+            vm.processes.to_string(),
+            share(vm.cpu_share),
+            share(vm.memory_share),
+            quantity::bytes(vm.memory_bytes),
+        ]);
+    }
+    table
+}
+
+fn rate(per_second: f64) -> String {
+    quantity::bytes(units::number::count_near(per_second))
+}
+
+fn share(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::samples;
+
+    fn text(resources: &Resources) -> String {
+        let mut out = String::new();
+        write(&mut out, resources).unwrap();
+        out
+    }
+
+    #[test]
+    fn what_the_host_and_its_vms_use_is_shown() {
+        let shown = text(&samples::resources());
+        for whole in [
+            "host: 25.0% of the processors",
+            "web-1",
+            "12.5%",
+            "40.0Mbit/s",
+        ] {
+            assert!(shown.contains(whole), "{whole}\n{shown}");
+        }
+    }
+
+    #[test]
+    fn several_samples_are_a_line_each() {
+        let mut resources = samples::resources();
+        let later = ResourceSample {
+            uptime_seconds: resources.samples[0].uptime_seconds + 10.0,
+            ..resources.samples[0].clone()
+        };
+        resources.samples.push(later);
+        let shown = text(&resources);
+        assert_eq!(shown.lines().count(), 3, "{shown}");
+        assert!(
+            shown.contains("12.0s") && shown.contains("2.00s"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn without_a_monitor_it_is_said_how_to_have_one() {
+        let none = Resources {
+            age_seconds: None,
+            host: None,
+            samples: Vec::new(),
+            vm_cpu: Vec::new(),
+        };
+        assert!(text(&none).contains("enable --now hearth-monitor"));
+    }
+}

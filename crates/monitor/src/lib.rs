@@ -1,0 +1,21 @@
+//! What a host and its VMs use of processor, memory, disk and network.
+//!
+//! ```text
+//!   /proc ─► texts ─► Reading: counters since the boot ─┐
+//!                     Reading, a while before ──────────┴─► Usage: rates and shares ─► History, the last 720
+//! ```
+//!
+//! The resource monitor of `MultiCache`: every few seconds the counters of the host and of each VM's process are read, and what was
+//! used between two readings is kept. A program reads the files; here their texts become numbers. Everything is pure.
+//!
+//! Units: seconds, bytes, shares from 0 to 1 of the whole host.
+
+#![forbid(unsafe_code)]
+
+mod history;
+mod reading;
+mod usage;
+
+pub use history::{History, SAMPLES_MAX};
+pub use reading::{HostReading, HostTexts, ProcessReading, Reading, Unreadable};
+pub use usage::{HostUsage, ProcessUsage, Usage};
