@@ -34,6 +34,7 @@ use crate::run::Run;
 use crate::settings::pick;
 use crate::trace::Trace;
 use crate::{Failure, Options, Outcome, Violation};
+use block_io::Payload;
 use clients::Piece;
 use guest::{Guest, Kind, Outstanding, Phase, Place};
 use handoff::Message;
@@ -51,6 +52,15 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
 /// More events than this are a circle.
 const STEPS_MOST: u64 = 400_000;
+
+/// The bytes of a payload in one piece.
+fn bytes_of(payload: &Payload) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(payload.iter().map(|slice| slice.len()).sum());
+    for slice in payload {
+        bytes.extend_from_slice(slice);
+    }
+    bytes
+}
 
 /// Runs the world of a seed. On a failure runs it again to record its trace.
 ///

@@ -23,6 +23,7 @@ use self::lending::{Lending, Lends};
 use self::noted::Noted;
 use self::shipping::{Ships, kept_with};
 use self::standing::{Standby, StandsBy};
+use super::bytes_of;
 use super::clients::{Asked, Clients, Served};
 use super::guard::{Guard, holds};
 use super::link::{Frame, Link};
@@ -380,10 +381,7 @@ impl Site {
     }
 
     fn replied(&mut self, id: RequestId, result: Result<Payload, IoError>, at: &mut Around) {
-        let bytes = result.map(|payload| {
-            let slices = payload.iter().flat_map(|slice| slice.iter().copied());
-            slices.collect::<Vec<u8>>()
-        });
+        let bytes = result.map(|payload| bytes_of(&payload));
         match self.life.asked.remove(&id) {
             Some(Asker::Guest(request)) => {
                 self.life.noted.ends(request, bytes.is_err());

@@ -3,10 +3,11 @@
 
 use super::shipping::on_the_link;
 use super::{Around, Asker, Life};
+use crate::sites::bytes_of;
 use crate::sites::clients::Piece;
 use crate::sites::guard::{Guard, holds};
 use crate::sites::link::{Frame, Lent, Question};
-use block_io::{Payload, Verb};
+use block_io::Verb;
 use borrowing::Run;
 use cache::{Borrowed, LoanId, LoanRequest, NotLent, RequestId};
 use flash_format::SegmentIndex;
@@ -213,11 +214,6 @@ impl<'a, 'b> Lends<'a, 'b> {
                 .send(self.number, Frame::Lent(number, lent), self.at.run);
         }
     }
-}
-
-fn bytes_of(payload: &Payload) -> Vec<u8> {
-    let slices = payload.iter().flat_map(|slice| slice.iter().copied());
-    slices.collect()
 }
 
 /// Blocks that follow each other, together.

@@ -6,10 +6,10 @@
 //! ```
 
 use super::{Around, Life, Site, Step, Work};
+use crate::sites::bytes_of;
 use crate::sites::guard::{Guard, holds};
 use crate::sites::link::{Frame, Lent};
 use crate::violation::Violation;
-use block_io::Payload;
 use cache::{
     Command, ControlError, ControlId, ControlOutcome, Follower, LoanId, LoanRequest, RecordsAsked,
     Shipment,
@@ -143,8 +143,7 @@ pub(super) fn stretch<B>(shipment: &Shipment<B>) -> Stretch {
 
 /// A shipment as it goes over the link.
 pub(super) fn on_the_link(shipment: Shipment) -> Lent {
-    let bytes_of = |bytes: Payload| bytes.iter().flat_map(|slice| slice.to_vec()).collect();
-    Lent::Records(shipment.map(bytes_of))
+    Lent::Records(shipment.map(|payload| bytes_of(&payload)))
 }
 
 /// A host whose disk is shipped.
