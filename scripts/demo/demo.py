@@ -39,6 +39,10 @@ GUEST_STEPS = (
 # What the guest that moves does again and again.
 ROUND_STEPS = "random,dir=/srv/files,reads=3000+write,dir=/var/probe,from=1,files=16,kib=128+again"
 SECONDS_AFTER_MOVE = 3
+# What a boot reads: files that the agent in the guest has seen used twice, and the rest of them a little later.
+BOOT_READS = "read,dir=/srv/files,from=15"
+LEARN_READS = f"read,dir=/srv/files+read,dir=/srv/files+{BOOT_READS}"
+AGENT = " agent=--epoch,200ms"
 # Read in order and at random, without prefetch and with it: behind what the other steps read of the disk.
 FORESEEN_FROM_MIB = 200
 FORESEEN_MIB = 8
@@ -244,6 +248,18 @@ def guest(socket_path, export, name):
     }
 
 
+def preloaded(hearth):
+    """Boots with the agent that remembers, then without and with what it reads ahead; what the reads of both waited for."""
+    results = []
+    for name, steps in (("learns", LEARN_READS + AGENT), ("alone", BOOT_READS), ("preloaded", BOOT_READS + AGENT)):
+        process, console = qemu(hearth.socket, "vm1", name, steps)
+        wait_for("the guest to power off", lambda process=process: process.poll() is not None)
+        started.remove(process)
+        text = said(console)
+        results.append({"waits": value(text, "read", "waits"), "read": value(text, "read", "ms") / 1000})
+    return results[1:]
+
+
 def hits_of_seconds(hearth, seconds):
     """The part of the blocks read that were hits, in each of the next seconds."""
     ratios, before, began = [], hearth.counters(), time.monotonic()
@@ -430,27 +446,27 @@ def run(sockets):
     ports = [free_port(), free_port()]
     os.makedirs(os.path.join(DATA, "owners"))
 
-    say("1/8 the VM straight from the origin, without Hearth")
+    say("1/9 the VM straight from the origin, without Hearth")
     vm.append(measured(None, vm_origin, lambda: guest(vm_origin.socket, "vm1", "without")))
-    say("2/8 fio straight from the origin")
+    say("2/9 fio straight from the origin")
     disk.append(measured(None, fio_origin, both_depths(fio_origin.uri(), 4)))
 
     hearth = Hearth(0, sockets, [vm_origin, fio_origin], migration.link(DATA, 0, ports))
     hearth.start()
-    say(f"3/8 hearth serves both disks, {FLASH_MIB} MiB of flash, empty; the VM boots cold")
+    say(f"3/9 hearth serves both disks, {FLASH_MIB} MiB of flash, empty; the VM boots cold")
     say(f"    meanwhile: curl http://127.0.0.1:{hearth.port}/metrics")
     say(f"    or:        {os.path.relpath(HEARTH, os.getcwd())} --socket {hearth.admin} top")
     vm.append(measured(hearth, vm_origin, lambda: guest(hearth.socket, "vm1", "cold")))
-    say("4/8 the VM boots warm")
+    say("4/9 the VM boots warm")
     vm.append(measured(hearth, vm_origin, lambda: guest(hearth.socket, "vm1", "warm")))
-    say("5/8 fio through hearth, cold then warm")
+    say("5/9 fio through hearth, cold then warm")
     disk.append(measured(hearth, fio_origin, both_depths(hearth.uri("data"), None)))
     disk.append(measured(hearth, fio_origin, both_depths(hearth.uri("data"), 4)))
 
-    say("6/8 fio through hearth, what nobody has read yet, prefetch off and on")
+    say("6/9 fio through hearth, what nobody has read yet, prefetch off and on")
     ahead = foreseen(hearth, fio_origin, FORESEEN_FROM_MIB)
 
-    say("7/8 kill -9 of hearth, start again, the VM boots a third time")
+    say("7/9 kill -9 of hearth, start again, the VM boots a third time")
     held = sum(each["cached_blocks"] for each in hearth.ask("disk", "list")["disks"])
     end(hearth.process, signal.SIGKILL)
     ready = hearth.start()
@@ -458,7 +474,10 @@ def run(sockets):
     kept = status["recovered_blocks"]
     vm.append(measured(hearth, vm_origin, lambda: guest(hearth.socket, "vm1", "killed")))
 
-    say("8/8 a second host with flash of its own; the VM moves there live, while it reads and writes")
+    say("8/9 the VM boots with an agent in it that remembers its files; then without and with what the agent reads ahead")
+    boots = preloaded(hearth)
+
+    say("9/9 a second host with flash of its own; the VM moves there live, while it reads and writes")
     other = Hearth(1, sockets, [vm_origin], migration.link(DATA, 1, ports))
     other.start()
     moved, cost = move((hearth, other), vm_origin, sockets)
@@ -468,6 +487,8 @@ def run(sockets):
     seconds = ", ".join(f"{ratio:.1%}" if ratio is not None else "no read" for ratio in cost["seconds"])
     print(f"  Live migration: the VM stood still for {cost['downtime'] * 1000:.0f} ms, in which Hearth held its disk for {cost['held'] * 1000:.0f} ms.")
     print(f"  Hits in its first {SECONDS_AFTER_MOVE} seconds at the other host: {seconds}. {cost['link']:.1f} MiB of its cache went over the link.")
+    alone, with_agent = boots
+    print(f"  Second boot: its reads waited {alone['waits']:.0f} times, {alone['read']:.2f} s in all; {with_agent['waits']:.0f} times, {with_agent['read']:.2f} s, with the agent in the guest.")
     print(f"  kill -9: {kept:,} of {held:,} blocks came back ({kept / max(held, 1):.2%}); serving again after {ready:.2f} s,")
     print(f"  {status['recovery_seconds'] * 1000:.0f} ms of that for recovery. Memory of the cache: {status['memory_bytes'] / MIB:.0f} MiB.")
     print(f"  Metrics were at http://127.0.0.1:{hearth.port}/metrics while it ran; logs and consoles are in {os.path.relpath(DATA, os.getcwd())}/")

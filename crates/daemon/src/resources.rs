@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// Processes that are watched: what the monitor says of so many fits a request of the API.
-pub(super) const PROCESSES_MAX: usize = 512;
+const PROCESSES_MAX: usize = 512;
 
 #[derive(Default)]
 struct State {
