@@ -338,7 +338,6 @@ pub fn share() -> Share {
             wasted_blocks: 29_000,
             refused_guesses: 12_000,
             dropped_guesses: 300,
-            disks_without_miners: 0,
             memory_bytes: 40 << 10,
         }),
         cache: name("main"),

@@ -92,9 +92,6 @@ pub struct Prefetch {
     pub dropped_guesses: u64,
     /// Main memory of the miners and the price.
     pub memory_bytes: u64,
-    /// Disks of which nothing is guessed, since `memory` of the cache's policy leaves no room for their miners.
-    #[serde(default)]
-    pub disks_without_miners: u64,
 }
 
 /// What a VM wants of a cache.

@@ -14,8 +14,6 @@
 //!   forgotten, or set anew, hears of none of those before it: a [`Promise`] names the price.
 //! - While guests' reads of a disk's origin take [`SLOW_PERCENT`] longer than they do with nothing fetched beside them, nothing
 //!   is fetched for the disk.
-//! - Miners and prices take no more memory than is left when a disk's are built; a disk for which there is none has no
-//!   miners.
 //! - At most [`DISK_BLOCKS_MAX`] blocks are on their way for a disk and [`BLOCKS_MAX`] for all, and at most
 //!   [`WAITING_MAX`] guesses of a disk wait.
 
@@ -75,13 +73,10 @@ pub struct Foreseen {
     pub dropped_guesses: u64,
     /// Main memory of miners and price.
     pub memory: Bytes,
-    /// Disks that have no miners, since there is no memory for these.
-    pub disks_without_miners: u64,
 }
 
 struct OfDisk {
     tenant: TenantSlot,
-    /// None for want of memory, if somebody is to guess.
     miners: Vec<Box<dyn Miner>>,
     waiting: VecDeque<Due>,
     coming: u64,
@@ -161,45 +156,11 @@ impl Foresight {
         }
     }
 
-    /// Whether a disk has been read since somebody guesses: its miners are built, if there was memory for them.
-    pub(crate) fn knows(&self, disk: DiskSlot) -> bool {
-        self.disks.contains_key(&disk)
-    }
-
-    /// The first read of a disk of so many blocks: its miners are built, if they, and all others, fit into so much memory.
-    pub(crate) fn begin(
-        &mut self,
-        (disk, disk_blocks): (DiskSlot, u64),
-        tenant: TenantSlot,
-        room: Bytes,
-        frames: &mut Pool,
-    ) {
-        let ahead_max = frames.ahead_max(tenant);
-        if ahead_max == 0 {
-            return;
-        }
-        let setup = Setup {
-            disk_blocks,
-            memory_blocks: u64::from(ahead_max) * MEMORY_OF_AHEAD,
-        };
-        let mut of = OfDisk {
-            tenant,
-            miners: self.specs.iter().map(|spec| spec.build(setup)).collect(),
-            waiting: VecDeque::new(),
-            coming: 0,
-            origin: ReadTimes::default(),
-        };
-        if self.memory() + of.memory() > room {
-            of.miners.clear();
-        }
-        self.disks.insert(disk, of);
-    }
-
-    /// A guest of this tenant reads blocks of a disk whose miners are built; `hit` if no origin was asked. What the miners
-    /// make of that waits.
+    /// A guest of this tenant reads blocks of a disk of so many; `hit` if no origin was asked. What the miners make of that
+    /// waits.
     pub(crate) fn read(
         &mut self,
-        disk: DiskSlot,
+        (disk, disk_blocks): (DiskSlot, u64),
         tenant: TenantSlot,
         (run, hit): (Run, bool),
         frames: &mut Pool,
@@ -213,9 +174,20 @@ impl Foresight {
         for block in run.iter() {
             of.price.demanded(key(disk, block));
         }
-        let Some(known) = self.disks.get_mut(&disk) else {
-            return;
-        };
+        let specs = &self.specs;
+        let known = self.disks.entry(disk).or_insert_with(|| {
+            let setup = Setup {
+                disk_blocks,
+                memory_blocks: u64::from(ahead_max) * MEMORY_OF_AHEAD,
+            };
+            OfDisk {
+                tenant,
+                miners: specs.iter().map(|spec| spec.build(setup)).collect(),
+                waiting: VecDeque::new(),
+                coming: 0,
+                origin: ReadTimes::default(),
+            }
+        });
         for (number, miner) in known.miners.iter_mut().enumerate() {
             self.guesses.clear();
             miner.read(run, hit, &mut self.guesses);
@@ -351,12 +323,10 @@ impl Foresight {
     /// What became of a tenant's guesses; none if there were none.
     pub(crate) fn seen(&self, tenant: TenantSlot) -> Option<Foreseen> {
         let of = self.tenants.get(&tenant)?;
-        let disks = || self.disks.values().filter(|disk| disk.tenant == tenant);
-        let miners: Bytes = disks().map(OfDisk::memory).sum();
-        let without = disks().filter(|disk| disk.miners.is_empty());
+        let disks = self.disks.values().filter(|disk| disk.tenant == tenant);
+        let miners: Bytes = disks.map(OfDisk::memory).sum();
         Some(Foreseen {
             memory: miners + of.price.memory(),
-            disks_without_miners: without.count() as u64,
             ..of.seen
         })
     }

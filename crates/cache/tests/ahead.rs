@@ -255,29 +255,6 @@ fn random_reads_waste_no_more_than_a_tenth_and_the_bucket() {
     assert!(seen.refused_guesses > 4_000, "{seen:?}");
 }
 
-/// Of two disks the miners of the first fit, and those of the second do not.
-#[test]
-fn a_disk_for_whose_miners_there_is_no_memory_is_not_foreseen() {
-    let config = Config {
-        tenancy: Some(Settings {
-            // A set of `mithril` takes 2 MiB.
-            memory: Bytes::mib(4),
-            ..settings("always", "mithril,sequential")
-        }),
-        ..Config::default()
-    };
-    let (mut bench, mut cache) = Bench::open(FLASH, SEGMENT, config);
-    let size = Bytes::new(BLOCKS * BLOCK_BYTES);
-    let disks = [1, 2].map(|id| bench.attach(&mut cache, id, size));
-    for disk in disks {
-        bench.read(&mut cache, disk, 1);
-    }
-    let seen = foreseen(&cache);
-    assert_eq!(seen.disks_without_miners, 1, "{seen:?}");
-    assert_eq!(seen.fetched_blocks, 8, "of the first disk");
-    assert!(seen.memory < Bytes::mib(4), "{seen:?}");
-}
-
 /// What a cache has decided.
 fn decisions(admission: &str, miners: &str) -> (Vec<u64>, u64) {
     let (mut bench, mut cache, disk) = open(admission, miners);

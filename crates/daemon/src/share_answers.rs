@@ -76,7 +76,6 @@ pub(super) fn share(report: &Report, about: About<'_>) -> Share {
             refused_guesses: seen.refused_guesses,
             dropped_guesses: seen.dropped_guesses,
             memory_bytes: seen.memory.get(),
-            disks_without_miners: seen.disks_without_miners,
         }),
         memory_bytes: report.memory.get(),
     }

@@ -26,7 +26,7 @@ use block_io::{PAGE_BYTES, Slice};
 use dirty_log::Found;
 use prefetch::Run;
 use std::ops::Range;
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot};
+use units::{BLOCK_BYTES, BlockIndex, DiskSlot};
 
 /// A guest has asked for these bytes of a disk. What it may read next is fetched, if it is worth that.
 #[cold]
@@ -58,16 +58,8 @@ impl<'a, 'b> Foreseeing<'a, 'b> {
             return;
         };
         let blocks = self.0.disks.cached_end(disk) / BLOCK_BYTES;
-        if !self.0.state.foresight.knows(disk) {
-            let tenancy = self.0.admission.tenancy();
-            let left = tenancy.map(|of| of.settings().memory.saturating_sub(of.memory()));
-            let frames = self.0.admission.frames_mut();
-            let room = left.unwrap_or(Bytes::ZERO);
-            let foresight = &mut self.0.state.foresight;
-            foresight.begin((disk, blocks), tenant, room, frames);
-        }
         let (foresight, frames) = (&mut self.0.state.foresight, self.0.admission.frames_mut());
-        foresight.read(disk, tenant, (run, hit), frames);
+        foresight.read((disk, blocks), tenant, (run, hit), frames);
         self.fetch(disk);
     }
 

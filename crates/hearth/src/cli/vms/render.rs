@@ -258,23 +258,14 @@ fn found(share: &Share) -> String {
 
 fn prefetched(of: &Prefetch) -> String {
     let known = of.used_blocks + of.wasted_blocks;
-    let mut text = format!(
+    format!(
         "{} blocks, {} of {known} used; {} guesses refused, {} dropped; {} of memory",
         of.fetched_blocks,
         quantity::percent(of.used_blocks, known),
         of.refused_guesses,
         of.dropped_guesses,
         quantity::bytes(of.memory_bytes)
-    );
-    if of.disks_without_miners > 0 {
-        // Writing to a string does not fail.
-        let _ = write!(
-            text,
-            "; none of {} disks: raise `memory` in [cache.policy]",
-            of.disks_without_miners
-        );
-    }
-    text
+    )
 }
 
 fn admission(share: &Share) -> String {
