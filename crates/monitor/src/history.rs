@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 /// Samples that are kept: two hours at one each 10 s.
-pub const SAMPLES_MAX: usize = 720;
+const SAMPLES_MAX: usize = 720;
 
-/// The last samples, at most [`SAMPLES_MAX`].
+/// The last samples, at most 720.
 #[derive(Clone, Debug)]
 pub struct History<T>(VecDeque<T>);
 

@@ -16,6 +16,6 @@ mod history;
 mod reading;
 mod usage;
 
-pub use history::{History, SAMPLES_MAX};
+pub use history::History;
 pub use reading::{HostReading, HostTexts, ProcessReading, Reading, Unreadable};
 pub use usage::{HostUsage, ProcessUsage, Usage};

@@ -62,8 +62,8 @@ fn verdict(out: &mut String, answer: &Answer) -> fmt::Result {
         out,
         "{} of the reads hit (at most {} could). The mean access takes {} instead of {}, {:.1} times \
          as fast.",
-        ratio(advised.read_hit_ratio),
-        ratio(answer.read_hit_ratio_max),
+        quantity::share(advised.read_hit_ratio),
+        quantity::share(answer.read_hit_ratio_max),
         micros(advised.access_us),
         micros(advised.access_us_without),
         advised.access_us_without / advised.access_us,
@@ -94,13 +94,13 @@ fn obstacle_words(obstacle: &AnswerObstacle, answer: &Answer) -> String {
             "only {} of the accesses are reads, and with write policy '{}' writes wait for the origin \
              all the same. If losing the flash may lose data, ask again with --write-policy back; else \
              leave this disk uncached.",
-            ratio(read_share),
+            quantity::share(read_share),
             answer.assumed.write_policy
         ),
         AnswerObstacle::HardlyReuses { read_hit_ratio_max } => format!(
             "only {} of the reads would hit even if everything stayed cached: the rest are first reads of \
              their blocks. Leave it uncached, or give the guest more memory instead.",
-            ratio(read_hit_ratio_max)
+            quantity::share(read_hit_ratio_max)
         ),
         AnswerObstacle::FlashNotFaster => format!(
             "a read from flash ({}) is no faster than one from the origin ({}). Faster flash would be \
@@ -111,7 +111,7 @@ fn obstacle_words(obstacle: &AnswerObstacle, answer: &Answer) -> String {
         AnswerObstacle::LittleFaster { gain } => format!(
             "the mean access would be only {} faster; the guest would not feel it. What it waits for are \
              its writes or its misses.",
-            ratio(gain)
+            quantity::share(gain)
         ),
         AnswerObstacle::WearsOut {
             life_years,
@@ -143,7 +143,7 @@ fn caution_words(caution: &AnswerCaution) -> String {
         AnswerCaution::MostlyFirstAccesses { share } => format!(
             "{} of the accesses are the first to their block: the trace ends before a cache is warm. A \
              longer one would show more hits and ask for more room",
-            ratio(share)
+            quantity::share(share)
         ),
         AnswerCaution::SmallSample { blocks } => format!(
             "the curve is from {blocks} sampled blocks only; take --samples 8192 or --exact"
@@ -180,7 +180,7 @@ fn table(answer: &Answer) -> Table {
     for size in &answer.sizes {
         let mut cells = vec![
             quantity::bytes(size.size_bytes),
-            ratio(size.read_hit_ratio),
+            quantity::share(size.read_hit_ratio),
             micros(size.read_us),
             micros(size.access_us),
             decimal(size.flash_bytes),
@@ -222,14 +222,14 @@ fn in_front(out: &mut String, answer: &Answer) -> fmt::Result {
             "Memory in front of it pays from {} on: {} of the reads need no flash, and the mean access takes {} less. \
              `frames` and `hot` in [cache.policy] give it.",
             size(least),
-            ratio(least.read_hit_ratio),
-            ratio(least.gain),
+            quantity::share(least.read_hit_ratio),
+            quantity::share(least.gain),
         )?,
         None => writeln!(
             out,
             "Memory in front of it does not pay: with {} the mean access takes {} less. The guests make more of it.",
             size(last),
-            ratio(last.gain),
+            quantity::share(last.gain),
         )?,
     }
     let mut table = Table::new(&[
@@ -240,16 +240,16 @@ fn in_front(out: &mut String, answer: &Answer) -> fmt::Result {
     ]);
     table.row(vec![
         "none".to_owned(),
-        ratio(0.0),
+        quantity::share(0.0),
         micros(advised.access_us),
-        ratio(0.0),
+        quantity::share(0.0),
     ]);
     for memory in &answer.memory {
         table.row(vec![
             size(memory),
-            ratio(memory.read_hit_ratio),
+            quantity::share(memory.read_hit_ratio),
             micros(memory.access_us),
-            ratio(memory.gain),
+            quantity::share(memory.gain),
         ]);
     }
     writeln!(out)?;
@@ -273,10 +273,6 @@ fn assumed(out: &mut String, answer: &Answer) -> fmt::Result {
         micros(assumed.origin_write_us),
         assumed.write_amplification,
     )
-}
-
-fn ratio(ratio: f64) -> String {
-    format!("{:.1}%", 100.0 * ratio)
 }
 
 fn micros(micros: f64) -> String {

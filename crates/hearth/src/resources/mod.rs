@@ -23,11 +23,11 @@ pub(crate) fn write(out: &mut String, resources: &Resources) -> fmt::Result {
     writeln!(
         out,
         "host: {} of the processors, {} of {} of memory, {}bit/s over the network, {}/s to and from disks",
-        share(last.host.cpu_share),
-        share(last.host.memory_share),
+        quantity::share(last.host.cpu_share),
+        quantity::share(last.host.memory_share),
         quantity::bytes(last.host.memory_bytes),
         quantity::count(last.host.network_bits_per_second),
-        rate(last.host.disk_bytes_per_second),
+        quantity::rate(last.host.disk_bytes_per_second),
     )?;
     writeln!(
         out,
@@ -55,13 +55,13 @@ fn over_time(resources: &Resources) -> Table {
     for sample in &resources.samples {
         table.row(vec![
             quantity::seconds((now - sample.uptime_seconds).max(0.0)),
-            share(sample.host.cpu_share),
-            share(sample.host.memory_share),
+            quantity::share(sample.host.cpu_share),
+            quantity::share(sample.host.memory_share),
             format!(
                 "{}bit/s",
                 quantity::count(sample.host.network_bits_per_second)
             ),
-            format!("{}/s", rate(sample.host.disk_bytes_per_second)),
+            format!("{}/s", quantity::rate(sample.host.disk_bytes_per_second)),
         ]);
     }
     table
@@ -80,20 +80,12 @@ fn vms(sample: &ResourceSample) -> Table {
         table.row(vec![
             vm.vm.clone(),
             vm.processes.to_string(),
-            share(vm.cpu_share),
-            share(vm.memory_share),
+            quantity::share(vm.cpu_share),
+            quantity::share(vm.memory_share),
             quantity::bytes(vm.memory_bytes),
         ]);
     }
     table
-}
-
-fn rate(per_second: f64) -> String {
-    quantity::bytes(units::number::count_near(per_second))
-}
-
-fn share(share: f64) -> String {
-    format!("{:.1}%", 100.0 * share)
 }
 
 #[cfg(test)]

@@ -69,7 +69,18 @@ pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
     }
-    format!("{:.1}%", 100.0 * real(part) / real(whole))
+    share(real(part) / real(whole))
+}
+
+/// A share from 0 to 1, in percent.
+pub fn share(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share)
+}
+
+/// Bytes of a second, the rest of one left out.
+pub fn rate(per_second: f64) -> String {
+    let whole = std::time::Duration::try_from_secs_f64(per_second.max(0.0));
+    bytes(whole.map_or(u64::MAX, |whole| whole.as_secs()))
 }
 
 fn three_digits(value: f64) -> String {

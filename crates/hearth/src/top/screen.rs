@@ -3,7 +3,7 @@
 use super::args::SortBy;
 use super::interval::{CacheRow, DiskRow, Interval};
 use super::vms;
-use crate::terminal::quantity::{bytes, count, percent, seconds};
+use crate::terminal::quantity::{bytes, count, percent, rate, seconds};
 use crate::terminal::{Side, Table};
 use clap::ValueEnum;
 use ratatui::Frame;
@@ -75,11 +75,6 @@ fn cells(row: &DiskRow) -> [String; 15] {
         age,
         destage,
     ]
-}
-
-pub(super) fn rate(per_second: f64) -> String {
-    let whole = std::time::Duration::try_from_secs_f64(per_second.max(0.0));
-    bytes(whole.map_or(u64::MAX, |whole| whole.as_secs()))
 }
 
 fn cache_line(row: &CacheRow) -> String {

@@ -1,7 +1,7 @@
 //! What VMs and base images did between two looks, and what they have of the flash.
 
 use crate::terminal::Side;
-use crate::terminal::quantity::{bytes, count, percent};
+use crate::terminal::quantity::{bytes, count, percent, rate};
 use api::vms::{Share, Vms};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ pub(super) fn cells(row: &VmRow) -> [String; 10] {
         size(row.demand_blocks),
         size(row.share_blocks),
         size(row.held_blocks),
-        super::screen::rate(row.flash_written_bytes_per_second),
+        rate(row.flash_written_bytes_per_second),
         count(row.refused_blocks_per_second),
     ]
 }

@@ -4,7 +4,7 @@ use super::args::Info as Arguments;
 use super::unopened;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::progress::Progress;
-use crate::terminal::quantity::{bytes, count, percent, seconds, uptime};
+use crate::terminal::quantity::{bytes, count, percent, seconds, share, uptime};
 use crate::terminal::{Side, Table, facts};
 use serde::Serialize;
 use std::fmt::{self, Write};
@@ -221,10 +221,6 @@ fn micros(us: u64) -> String {
     } else {
         uptime(time)
     }
-}
-
-fn share(part: f64) -> String {
-    format!("{:.1}%", 100.0 * part)
 }
 
 fn volumes(out: &mut String, info: &Info) -> fmt::Result {

@@ -26,7 +26,7 @@ pub(super) fn draw(out: &mut String, share: &Share) -> fmt::Result {
             ('P', part(share.share_blocks)),
         ],
     )?;
-    let hits = |ratio: f64| format!("{:.1}%", 100.0 * ratio);
+    let hits = quantity::share;
     let curve = &share.curve;
     write!(
         out,
