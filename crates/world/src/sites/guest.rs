@@ -38,11 +38,7 @@ pub(super) enum Phase {
         ending: Ending,
     },
     /// The guest is started a second time beside itself, by mistake.
-    Twice {
-        reads_left: u32,
-        /// Since when it is so, if the disk was at the guest's host then.
-        since: Option<Instant>,
-    },
+    Twice(Second),
     /// It makes no requests any more, and waits for those that it has made.
     Stops {
         ending: Ending,
@@ -61,6 +57,16 @@ pub(super) enum Phase {
     Returned {
         is_overtaken: bool,
     },
+}
+
+/// What a guest does that was started beside one that runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Second {
+    pub(super) reads_left: u32,
+    /// Writes that it tries: each waits for as long as a claim may, while the hosts ask each other every 2 ms.
+    pub(super) writes_left: u32,
+    /// Since when it is there, if the disk was at the first one's host then.
+    pub(super) since: Option<Instant>,
 }
 
 /// A request that is not answered yet.

@@ -2,7 +2,7 @@
 
 use super::Sites;
 use super::clients::Served;
-use super::guest::{Ending, Guest, Kind, Phase, Place};
+use super::guest::{Ending, Guest, Kind, Phase, Place, Second};
 use crate::violation::Violation;
 use units::{Duration, Instant};
 
@@ -74,7 +74,7 @@ impl Sites {
         match self.guest.phase {
             Phase::Runs if self.guest.left == 0 && !self.is_calm => self.begin_move(),
             Phase::Warms { until, ending } => self.warm(until, ending),
-            Phase::Twice { reads_left, since } => self.twice(reads_left, since),
+            Phase::Twice(second) => self.twice(second),
             Phase::Stops { ending } => self.stop(ending),
             Phase::Flushes { .. } => Ok(()),
             Phase::Moved { goes_at, ending } => self.moved(goes_at, ending),
@@ -106,8 +106,11 @@ impl Sites {
             self.run.hit("second start");
             let owns = self.hosts[1 - there.site].serves();
             let since = owns.then_some(self.run.now());
-            let reads_left = 70;
-            self.guest.phase = Phase::Twice { reads_left, since };
+            self.guest.phase = Phase::Twice(Second {
+                reads_left: 70,
+                writes_left: 4,
+                since,
+            });
             return Ok(());
         }
         let ending = match self.run.below(6) {
@@ -140,7 +143,7 @@ impl Sites {
     }
 
     /// The other one boots, reads and writes, while this one is idle.
-    fn twice(&mut self, reads_left: u32, since: Option<Instant>) -> Result<(), Violation> {
+    fn twice(&mut self, second: Second) -> Result<(), Violation> {
         let Some(other) = self.guest.other.and_then(|other| self.reconnect(other)) else {
             self.drop_other()?;
             self.guest.phase = Phase::Runs;
@@ -148,32 +151,37 @@ impl Sites {
         };
         self.guest.other = Some(other);
         self.guest_waits(Duration::from_millis(30));
-        if reads_left == 1 {
+        if second.reads_left == 1 {
             // Idle, and as flushed as one that moves.
             let place = self.guest.place;
             self.ask_at(place, Kind::Flush)?;
             self.guest_waits(Duration::from_millis(300));
         }
-        if reads_left > 0 {
-            let reads_left = reads_left - 1;
-            self.guest.phase = Phase::Twice { reads_left, since };
+        if second.reads_left > 0 {
+            let reads_left = second.reads_left - 1;
+            self.guest.phase = Phase::Twice(Second {
+                reads_left,
+                ..second
+            });
             return self.ask_at(other, Kind::Read);
         }
         let is_asked = self.outstanding.values().any(|one| one.place == other);
         if is_asked {
             return Ok(());
         }
-        if self.run.one_in(4) {
+        if self.run.one_in(4) || second.writes_left == 0 {
             self.drop_other()?;
             self.guest.phase = Phase::Runs;
             self.guest.left = 1 + self.run.below(20);
             return Ok(());
         }
-        if !self.hosts[self.guest.place.site].serves() {
-            // A claim that nobody waited for any more was granted: nothing is taken from anybody now.
-            let since = None;
-            self.guest.phase = Phase::Twice { reads_left, since };
-        }
+        // If a claim that nobody waited for any more was granted, nothing is taken from anybody now.
+        let is_there = self.hosts[self.guest.place.site].serves();
+        self.guest.phase = Phase::Twice(Second {
+            writes_left: second.writes_left - 1,
+            since: second.since.filter(|_| is_there),
+            ..second
+        });
         self.ask_at(other, Kind::Write { fua: false })
     }
 

@@ -2,7 +2,7 @@
 
 use super::Sites;
 use super::clients::{Asked, Piece};
-use super::guest::{Kind, Outstanding, Phase, Place};
+use super::guest::{Kind, Outstanding, Phase, Place, Second};
 use super::site::Answer;
 use crate::checker::{SECTOR, Tag, fill_sector};
 use crate::run::Run;
@@ -89,9 +89,9 @@ impl Sites {
                 Err(Violation::new("I5", what))
             }
             (
-                Phase::Twice {
+                Phase::Twice(Second {
                     since: Some(since), ..
-                },
+                }),
                 None,
             ) if !is_guests && is_change && self.guest.troubled < since => {
                 let what = format!("a guest that runs has lost its disk to another one: {one:?}");
