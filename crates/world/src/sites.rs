@@ -50,6 +50,9 @@ use units::{Bytes, Duration, Instant, Offset, Prng};
 /// disk for some more.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
+/// The same where the origin fails: a write waits for a minute more at most for room in the log (`stall_max`).
+const STALLED_WITHIN: Duration = Duration::from_secs(120);
+
 /// More events than this are a circle.
 const STEPS_MOST: u64 = 400_000;
 
@@ -243,7 +246,12 @@ impl Sites {
     fn check_patience(&self) -> Result<(), Violation> {
         let now = self.run.now();
         let mut requests = self.outstanding.values();
-        let is_late = |one: &Outstanding| now.since(one.since) > ANSWERED_WITHIN;
+        let most = if self.plan.origin_fails {
+            STALLED_WITHIN
+        } else {
+            ANSWERED_WITHIN
+        };
+        let is_late = |one: &Outstanding| now.since(one.since) > most;
         if requests.any(is_late) {
             let what = "a request waits for ever".to_owned();
             return Err(self.stuck(&what));
