@@ -37,9 +37,11 @@
 #![forbid(unsafe_code)]
 
 mod control;
+mod hints;
 mod key;
 mod saved;
 
 pub use control::AdmissionControl;
 pub use frames::Kind;
+pub use hints::{Hint, Hints};
 pub use key::Key;

@@ -13,6 +13,7 @@
 //!
 //! - A read that joined a fill is an access of its own: the block was read twice.
 //! - A prefetch is explicit, so no policy is asked; the write budgets are. It is not demand.
+//! - A guest may want a block of its own kept out, or say that it will want it again: that is one access more.
 //! - What a verdict of Admit could not carry out (no free segment, a full write buffer, no place in
 //!   the index) is counted there and given back.
 
@@ -22,10 +23,10 @@ use crate::guard::{Guard, holds};
 use crate::ports::Ports;
 use crate::request::Span;
 use crate::under_way::{Read, Reads};
-use admission::{AdmissionControl, Key};
+use admission::{AdmissionControl, Hint, Key};
 use block_io::{PAGE_BYTES, Slice};
 use block_store::Store;
-use policy::admission::Verdict;
+use policy::admission::{Reason, Verdict};
 use segment_log::Source;
 use tenancy::Arrival;
 use units::{BLOCK_BYTES, BlockIndex, DiskSlot, Instant};
@@ -165,6 +166,13 @@ impl<'a> Admitter<'a> {
     /// Asks what becomes of a block that is neither on flash nor staged, and does it.
     fn offer(&mut self, asker: Asker, disk: DiskSlot, block: BlockIndex, page: &[u8]) {
         let key = Key::new(disk, block);
+        let hint = self.disks.hints().of(disk, block);
+        // An operator who asks for a block wants it whatever its guest says.
+        let hint = hint.filter(|_| !asker.prefetch);
+        if hint == Some(Hint::KeepOut) {
+            self.disks.stats(disk).kept_out_blocks += 1;
+            return;
+        }
         if self.admission.is_open() {
             if asker.source == Source::Fill {
                 self.append(disk, block, asker.source, page);
@@ -179,6 +187,12 @@ impl<'a> Admitter<'a> {
                 admission.missed(&arrival, key, || pool.copy_of(page))
             }
         });
+        let verdict = match (verdict, asker.arrival, hint) {
+            (Some(verdict), Some(arrival), Some(Hint::Wanted)) => {
+                self.once_more(verdict, &arrival, key, page)
+            }
+            (verdict, ..) => verdict,
+        };
         self.let_in_unstaged();
         match verdict {
             Some(Verdict::Admit) => self.let_in(disk, block, asker.source, page),
@@ -192,6 +206,28 @@ impl<'a> Admitter<'a> {
             None => self.ports.stats.not_admitted.settings += 1,
         }
         self.keep_hot(asker, disk, block, page);
+    }
+
+    /// The verdict on a block that the guest says it will want again: an access more than there was. What would wait in
+    /// memory for that access goes to flash.
+    fn once_more(
+        &mut self,
+        verdict: Verdict,
+        arrival: &Arrival,
+        key: Key,
+        page: &[u8],
+    ) -> Option<Verdict> {
+        let (admission, pool) = (&mut self.admission, self.ports.pool());
+        match verdict {
+            Verdict::Stage => {
+                admission.change(arrival.tenant, key);
+                admission.asked_for(arrival, key)
+            }
+            Verdict::Refuse(Reason::FirstTouch | Reason::TooCold) => {
+                admission.missed(arrival, key, || pool.copy_of(page))
+            }
+            Verdict::Admit | Verdict::Refuse(_) => Some(verdict),
+        }
     }
 
     /// A block that was read may have a frame, unless it is staged.

@@ -2,6 +2,7 @@
 //! is counted of it.
 
 use crate::api::{ControlError, Effect, RequestId, Tenure, WritePolicy};
+use crate::hints::HintsOfDisks;
 use crate::late_reads::LateReads;
 use crate::limits::REQUEST_BYTES_MAX;
 use crate::ports::Ports;
@@ -45,6 +46,7 @@ pub(crate) struct Disks {
     standbys: Set<DiskId>,
     /// Of those that have any: every hit looks at a [`Disk`], which is small.
     late_reads: Map<DiskSlot, LateReads>,
+    hints: HintsOfDisks,
 }
 
 impl Disks {
@@ -56,6 +58,7 @@ impl Disks {
             stats: vec![DiskStats::default(); DiskSlot::COUNT],
             standbys: Set::default(),
             late_reads: Map::default(),
+            hints: HintsOfDisks::default(),
         }
     }
 
@@ -120,6 +123,7 @@ impl Disks {
     pub(crate) fn detach(&mut self, slot: DiskSlot) -> Disk {
         self.ids.remove(&slot);
         self.late_reads.remove(&slot);
+        self.hints.forget(slot);
         let disk = self.table[slot.index()].take();
         disk.expect("a disk that is detached was attached")
     }
@@ -233,6 +237,16 @@ impl Disks {
     #[inline]
     pub(crate) fn tenant_of(&self, disk: DiskSlot) -> Option<TenantSlot> {
         Some(self.get(disk)?.tenant)
+    }
+
+    /// What guests say of their disks.
+    pub(crate) fn hints(&self) -> &HintsOfDisks {
+        &self.hints
+    }
+
+    /// The same, to hear more.
+    pub(crate) fn hints_mut(&mut self) -> &mut HintsOfDisks {
+        &mut self.hints
     }
 
     /// What the guest of a disk has read of late changes.

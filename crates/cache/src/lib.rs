@@ -25,7 +25,7 @@
 //!  │ disks   under_way (Reads)   writes (Writes)   back (Backs) │
 //!  │ jobs   fills   prefetches   tenants   views   ports        │
 //!  │ flash_use   host_record   lateness   late_reads            │
-//!  │ slow_reads                                                 │
+//!  │ slow_reads   hints                                         │
 //!  │ admission  verdicts, bytes that wait in memory for one     │
 //!  │ block-store  what lies on flash: index, segments, journal, │
 //!  │              dirty logs, recovery                          │
@@ -55,6 +55,7 @@ mod division;
 mod fills;
 mod flash_use;
 mod foresight;
+mod hints;
 mod host_record;
 mod jobs;
 mod late_reads;
@@ -82,6 +83,7 @@ mod writes;
 
 use core_guards as guard;
 
+pub use admission::Hint;
 pub use api::{
     Command, Config, ControlError, ControlId, ControlOutcome, DropReason, Effect, OwnerRecord,
     Request, RequestId, Tenure, WritePolicy,
@@ -93,6 +95,7 @@ pub use block_store::{
 };
 pub use cache::{Cache, Facts, Kept, Mode, Status};
 pub use foresight::Foreseen;
+pub use hints::Hinted;
 pub use loan::{Borrowed, LoanId, LoanRequest, NotLent, RecordsAsked};
 pub use recovery::{Inspection, Recovered, Recovery};
 pub use shipment::{Shipment, Shipped, ShippedWhat};

@@ -131,6 +131,8 @@ pub struct DiskStats {
     pub read_block_ahead_hits: u64,
     /// Blocks (or parts) read that were nowhere here.
     pub read_block_misses: u64,
+    /// Blocks that were not let in because the guest wants them kept out.
+    pub kept_out_blocks: u64,
     /// Bytes of its blocks written to flash, for whatever cause.
     pub flash_written_bytes: u64,
     /// Bytes read from the origin.

@@ -8,6 +8,7 @@ use crate::back::{Backs, destage_state};
 use crate::disks::Disks;
 use crate::flash_use::FlashUse;
 use crate::foresight::Foreseen;
+use crate::hints::Hinted;
 use crate::host_record::{HostRecord, Retirement};
 use crate::jobs::Jobs;
 use crate::ports::Ports;
@@ -257,7 +258,10 @@ impl<'a> Facts<'a> {
                 * u64::from(geometry.segment_blocks_max()),
             cached_blocks: flash.facts().cached_blocks(),
             segments: flash.facts().segment_counts(),
-            memory: flash.facts().memory_bytes() + views + self.reads.foresight().memory(),
+            memory: flash.facts().memory_bytes()
+                + views
+                + self.reads.foresight().memory()
+                + self.disks.hints().memory(),
             buffered: flash.facts().buffered(),
             staged_blocks: self.admission.frames().len(Kind::Staged).into(),
             ahead_blocks: self.admission.frames().len(Kind::Ahead).into(),
@@ -362,6 +366,11 @@ impl<'a> Facts<'a> {
     /// What became of the guesses for a tenant's disks; none if nothing was foreseen.
     pub fn foreseen(&self, tenant: TenantSlot) -> Option<Foreseen> {
         self.reads.foresight().seen(tenant)
+    }
+
+    /// What the guest of a disk has said of it.
+    pub fn hinted(&self, disk: DiskSlot) -> Hinted {
+        self.disks.hints().hinted(disk)
     }
 
     /// Every tenant, those included that have nothing here any more but whose slot has not been
