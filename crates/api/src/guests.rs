@@ -23,6 +23,24 @@ pub struct GuestStatus {
     pub memory: Option<GuestMemory>,
     /// What has come from the guest since the daemon's start.
     pub frames: GuestFrames,
+    /// What the guest has said of its disks since it began to say so last.
+    #[serde(default)]
+    pub hints: GuestHints,
+}
+
+/// What a guest says of ranges of its disks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GuestHints {
+    /// Ranges that are known.
+    pub ranges: u64,
+    /// Ranges beyond those that a VM may have.
+    pub refused_ranges: u64,
+    /// Bytes that the guest wants kept out: swap, journals, temporary files, what is read once.
+    pub keep_out_bytes: u64,
+    /// Bytes that it will want again.
+    pub wanted_bytes: u64,
+    /// Blocks that were not let in because of that, since their disks were attached.
+    pub kept_out_blocks: u64,
 }
 
 /// A guest's memory.

@@ -13,7 +13,7 @@ pub use resources::resources;
 pub use roaming::{roaming, roaming_disk};
 
 use super::front_ends::{RequestMemory, VhostSocket, VhostUser};
-use super::guests::{GuestFrames, GuestMemory, GuestStatus};
+use super::guests::{GuestFrames, GuestHints, GuestMemory, GuestStatus};
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
@@ -484,6 +484,13 @@ fn guest() -> GuestStatus {
             invalid: 1,
             missed: 0,
             skipped_bytes: 4112,
+        },
+        hints: GuestHints {
+            ranges: 12,
+            refused_ranges: 0,
+            keep_out_bytes: 1 << 30,
+            wanted_bytes: 300 << 20,
+            kept_out_blocks: 256,
         },
     }
 }

@@ -78,6 +78,7 @@ pub(super) async fn assemble(
     let guests = Arc::new(GuestSockets::new(
         config.guest.clone(),
         Arc::clone(&registry),
+        Arc::clone(&shards),
         Arc::clone(sockets),
     ));
     tokio::spawn(Arc::clone(&guests).keep());

@@ -3,7 +3,8 @@
 //! The guest is hostile: what it costs is bounded by the protocol's quota and by a pause after each read, however
 //! it cuts its bytes. What it says changes what is shown of it, and nothing else.
 
-use api::guests::{GuestFrames, GuestMemory, GuestStatus};
+use super::guest_hints::GuestHints;
+use api::guests::{GuestFrames, GuestHints as Hints, GuestMemory, GuestStatus};
 use guest_protocol::{Counts, Frame, Hello, Memory, Message, PADDING, Quota, Receiver, Serial};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,14 +30,19 @@ struct Said {
     counts: Counts,
     /// Of those before it.
     before: Counts,
+    /// Ranges that were too many, or of no disk of the VM.
+    refused_ranges: u64,
 }
 
 impl Said {
-    fn take(&mut self, message: Message) {
+    fn take(&mut self, message: &Message) {
         match message {
-            Message::Hello(hello) => self.hello = Some(hello),
-            Message::Memory(memory) => self.memory = Some((Instant::now(), memory)),
-            // Counted, as every message is; nothing follows from them.
+            Message::Hello(hello) => {
+                self.hello = Some(hello.clone());
+                self.refused_ranges = 0;
+            }
+            Message::Memory(memory) => self.memory = Some((Instant::now(), *memory)),
+            // Shards are told of the first; of the others nothing follows, and they are counted as every message is.
             Message::Classes { .. }
             | Message::ReadAhead { .. }
             | Message::Used(_)
@@ -48,6 +54,8 @@ impl Said {
         let before = self.before.and(self.counts);
         *self = Self {
             before,
+            // What the guest has said holds until it says something else, or its disks leave.
+            refused_ranges: self.refused_ranges,
             ..Self::default()
         };
     }
@@ -85,6 +93,10 @@ impl Heard {
                 missed: counts.missed,
                 skipped_bytes: counts.skipped_bytes,
             },
+            hints: Hints {
+                refused_ranges: said.refused_ranges,
+                ..Hints::default()
+            },
         }
     }
 }
@@ -97,7 +109,7 @@ fn uuid(id: u128) -> String {
 }
 
 /// Greets the agent and takes what it says, until the connection ends.
-pub(super) async fn serve(stream: UnixStream, heard: Arc<Heard>, hello: Hello) {
+pub(super) async fn serve(stream: UnixStream, heard: Arc<Heard>, hello: Hello, hints: &GuestHints) {
     let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
     {
         let mut said = heard.lock();
@@ -105,11 +117,16 @@ pub(super) async fn serve(stream: UnixStream, heard: Arc<Heard>, hello: Hello) {
         said.process = process;
     }
     // Whatever ends it, the guest may connect again at once.
-    let _ = listen(&stream, &heard, hello).await;
+    let _ = listen(&stream, &heard, hello, hints).await;
     heard.lock().end();
 }
 
-async fn listen(stream: &UnixStream, heard: &Heard, hello: Hello) -> io::Result<()> {
+async fn listen(
+    stream: &UnixStream,
+    heard: &Heard,
+    hello: Hello,
+    hints: &GuestHints,
+) -> io::Result<()> {
     let began = Instant::now();
     let now = || {
         let passed = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -129,9 +146,17 @@ async fn listen(stream: &UnixStream, heard: &Heard, hello: Hello) -> io::Result<
         match stream.try_read(&mut buffer[..allowed]) {
             Ok(0) => return Ok(()),
             Ok(bytes) => {
-                let mut said = heard.lock();
-                receiver.receive(&buffer[..bytes], |message| said.take(message));
-                said.counts = receiver.counts();
+                let mut messages = Vec::new();
+                receiver.receive(&buffer[..bytes], |message| messages.push(message));
+                {
+                    let mut said = heard.lock();
+                    messages.iter().for_each(|message| said.take(message));
+                    said.counts = receiver.counts();
+                }
+                for message in messages {
+                    let refused = hints.tell(message).await;
+                    heard.lock().refused_ranges += refused;
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Err(error) => return Err(error),
@@ -175,6 +200,12 @@ mod tests {
         (UnixStream::from_std(ours).unwrap(), theirs)
     }
 
+    /// Of a VM whose disks are gone.
+    async fn served(stream: UnixStream, heard: Arc<Heard>, hello: Hello) {
+        let hints = GuestHints::new("web".parse().unwrap(), Arc::default(), Arc::default());
+        serve(stream, heard, hello, &hints).await;
+    }
+
     async fn until(heard: &Heard, is_so: impl Fn(&GuestStatus) -> bool) -> GuestStatus {
         let began = Instant::now();
         loop {
@@ -203,7 +234,7 @@ mod tests {
         let heard = Arc::new(Heard::default());
         let (ours, mut agent) = pair();
         let greeting = hello(9, ["web-1".to_owned(), "no serial".to_owned()]);
-        let serving = tokio::spawn(serve(ours, Arc::clone(&heard), greeting.clone()));
+        let serving = tokio::spawn(served(ours, Arc::clone(&heard), greeting.clone()));
         agent.write_all(&memory(0)).unwrap();
         let shown = until(&heard, |shown| shown.memory.is_some()).await;
         assert_eq!(shown.process, i32::try_from(std::process::id()).ok());
@@ -228,7 +259,7 @@ mod tests {
     async fn a_flood_is_dropped_beyond_the_quota() {
         let heard = Arc::new(Heard::default());
         let (ours, mut agent) = pair();
-        tokio::spawn(serve(ours, Arc::clone(&heard), hello(0, [])));
+        tokio::spawn(served(ours, Arc::clone(&heard), hello(0, [])));
         let flood: Vec<u8> = (0..2000).flat_map(memory).collect();
         let writing = tokio::task::spawn_blocking(move || agent.write_all(&flood).map(|()| agent));
         let shown = until(&heard, |shown| {

@@ -9,7 +9,9 @@
 //! Which VM speaks is said by the socket, never by what comes over it.
 
 use super::guest_channel::{Heard, hello, serve};
+use super::guest_hints::GuestHints;
 use super::registry::{Entry, Registry};
+use super::shards::Shards;
 use super::sockets::{Place, Sockets};
 use api::guests::GuestStatus;
 use configuration::{GuestConfig, Name, serial};
@@ -36,6 +38,7 @@ const DIRECTORY_MODE: u32 = 0o755;
 pub(super) struct GuestSockets {
     config: GuestConfig,
     registry: Arc<Registry>,
+    shards: Arc<Shards>,
     sockets: Arc<Sockets>,
     /// What tells this daemon from those before it.
     boot: u128,
@@ -66,10 +69,16 @@ impl Drop for Accepting {
 }
 
 impl GuestSockets {
-    pub(super) fn new(config: GuestConfig, registry: Arc<Registry>, sockets: Arc<Sockets>) -> Self {
+    pub(super) fn new(
+        config: GuestConfig,
+        registry: Arc<Registry>,
+        shards: Arc<Shards>,
+        sockets: Arc<Sockets>,
+    ) -> Self {
         Self {
             config,
             registry,
+            shards,
             sockets,
             boot: new_id(),
             state: Mutex::default(),
@@ -127,12 +136,9 @@ impl GuestSockets {
         let opened = self.sockets.unix(path, mode, group);
         let (listener, place) = opened.map_err(|error| chain(&error))?;
         let listener = UnixListener::from_std(listener).map_err(|error| chain(&error))?;
-        let accepting = accept(
-            listener,
-            Arc::clone(heard),
-            (vm.clone(), self.boot),
-            Arc::clone(&self.registry),
-        );
+        let (registry, shards) = (Arc::clone(&self.registry), Arc::clone(&self.shards));
+        let hints = GuestHints::new(vm.clone(), registry, shards);
+        let accepting = accept(listener, Arc::clone(heard), (vm.clone(), self.boot), hints);
         Ok(Accepting {
             task: tokio::spawn(accepting).abort_handle(),
             _place: place,
@@ -168,16 +174,14 @@ async fn accept(
     listener: UnixListener,
     heard: Arc<Heard>,
     (vm, boot): (Name, u128),
-    registry: Arc<Registry>,
+    hints: GuestHints,
 ) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let entries = registry.all();
-                let own = entries.iter().filter(|entry| !entry.config.shared);
-                let own = own.filter(|entry| entry.vm() == vm);
-                let greeting = hello(boot, own.map(|entry| serial(&entry.config)));
-                serve(stream, Arc::clone(&heard), greeting).await;
+                let own = hints.disks();
+                let greeting = hello(boot, own.iter().map(|entry| serial(&entry.config)));
+                serve(stream, Arc::clone(&heard), greeting, &hints).await;
             }
             Err(error) => {
                 tracing::warn!(%vm, %error, "an agent in a guest could not be let in");

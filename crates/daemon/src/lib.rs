@@ -32,6 +32,7 @@ mod error;
 mod exports;
 mod flash_size;
 mod guest_channel;
+mod guest_hints;
 mod guest_sockets;
 mod hand_overs;
 mod image_view;

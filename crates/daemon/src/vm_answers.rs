@@ -8,6 +8,7 @@ use super::policies::PolicyBook;
 use super::registry::Entry;
 use super::share_answers::{self, About};
 use super::vms::VmBook;
+use api::guests::GuestStatus;
 use api::vms::{
     ImageRead, ImageReader, ImageStatus, ImageUse, PolicyStatus, Share, VmCounters, VmSettings,
     VmStatus, Vms,
@@ -16,7 +17,7 @@ use configuration::{Name, PolicyChange, VmConfig};
 use shard::ShardStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use tenancy::Report;
-use units::TenantSlot;
+use units::{BLOCK_BYTES, TenantSlot};
 
 /// All that is known at a moment.
 pub(super) struct Seen<'a> {
@@ -70,8 +71,21 @@ impl Seen<'_> {
             counters,
             settings: shown(&settings),
             shares: self.shares(name, &own),
-            guest: self.guests.of(name),
+            guest: self.guest(name, &own),
         }
+    }
+
+    /// The agent in a VM's guest, with what is known of the VM's disks by its word.
+    fn guest(&self, name: &Name, own: &[&Entry]) -> Option<GuestStatus> {
+        let mut guest = self.guests.of(name)?;
+        for disk in own.iter().filter_map(|entry| self.served(entry)) {
+            let (hinted, hints) = (&disk.hinted, &mut guest.hints);
+            hints.ranges += hinted.ranges;
+            hints.keep_out_bytes += hinted.kept_out_blocks * BLOCK_BYTES;
+            hints.wanted_bytes += hinted.wanted_blocks * BLOCK_BYTES;
+            hints.kept_out_blocks += disk.stats.kept_out_blocks;
+        }
+        Some(guest)
     }
 
     /// What a VM has of each cache that it has disks on.

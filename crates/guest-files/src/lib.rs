@@ -13,6 +13,7 @@
 
 mod handle;
 pub mod history;
+pub mod journal;
 mod limits;
 mod maps;
 mod plan;

@@ -1,6 +1,7 @@
 //! The loop: uses of files come in, the history is kept, memory and host are looked at.
 
 use crate::args::Args;
+use crate::classes::{self, Folders};
 use crate::error::AgentError;
 use crate::kernel::signals;
 use crate::kernel::uses::Watch;
@@ -10,6 +11,7 @@ use crate::preload::{FileSystems, Preloading, open};
 use crate::state::History;
 use crate::{memory, mounts, privileges};
 use guest_files::{Leaving, Maps};
+use guest_protocol::Message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, fadvise, fdatasync, statvfs};
@@ -32,8 +34,19 @@ struct Agent {
     history: History,
     port: Port,
     drops: bool,
+    hints: Option<Hints>,
     began: std::time::Instant,
     is_incomplete: bool,
+}
+
+/// What the host is told of ranges of the disks.
+struct Hints {
+    folders: Folders,
+    interval: Duration,
+    /// When it is looked at again.
+    next: Instant,
+    /// What the host was told.
+    told: Vec<Message>,
 }
 
 /// Runs until it is told to stop.
@@ -60,6 +73,12 @@ pub(crate) fn run(args: &Args) -> Result<(), AgentError> {
         history,
         port: Port::new(&args.port),
         drops: args.drop,
+        hints: (!args.no_hints).then(|| Hints {
+            folders: args.folders(),
+            interval: args.hint_interval,
+            next: Instant::ZERO,
+            told: Vec::new(),
+        }),
         began: std::time::Instant::now(),
         is_incomplete: false,
     };
@@ -116,6 +135,10 @@ impl Agent {
                 preloading = None;
             }
             self.look()?;
+            // What is read ahead comes first.
+            if preloading.is_none() {
+                self.tell_ranges(now);
+            }
             if now >= epoch_ends {
                 epoch_ends = now + epoch;
                 self.end_epoch();
@@ -148,8 +171,28 @@ impl Agent {
         if self.port.look() {
             say("the host listens");
             self.port.tell(memory::look());
+            if let Some(hints) = &mut self.hints {
+                hints.told.clear();
+                hints.next = Instant::ZERO;
+            }
         }
         Ok(())
+    }
+
+    /// Tells the host of ranges of the disks, if that is due, the host listens and something has changed.
+    fn tell_ranges(&mut self, now: Instant) {
+        let Some(hints) = &mut self.hints else {
+            return;
+        };
+        if now < hints.next || !self.port.is_heard() {
+            return;
+        }
+        hints.next = now + hints.interval;
+        let messages = classes::messages(&self.maps, &self.file_systems, &hints.folders);
+        if messages != hints.told {
+            hints.told.clone_from(&messages);
+            self.port.tell_ranges(messages);
+        }
     }
 
     fn end_epoch(&mut self) {

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::classes::Folders;
 use clap::Parser;
 use guest_files::Settings;
 use std::path::PathBuf;
@@ -39,12 +40,45 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 50, requires = "drop")]
     pub(crate) memory_threshold: u32,
 
+    /// Tells the host nothing of files: not which ranges of the disks will be wanted again, nor which are not worth keeping
+    #[arg(long)]
+    pub(crate) no_hints: bool,
+
+    /// How often the host is told of ranges that have changed
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5min",
+        conflicts_with = "no_hints"
+    )]
+    pub(crate) hint_interval: Duration,
+
+    /// Folders whose files do not outlive the boot: the host keeps them off its flash
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_delimiter = ',',
+        default_value = "/tmp,/var/tmp"
+    )]
+    pub(crate) temporary: Vec<PathBuf>,
+
+    /// Folders whose files are read once, such as a backup's source: the host keeps them off its flash
+    #[arg(long, value_name = "DIR", value_delimiter = ',')]
+    pub(crate) once: Vec<PathBuf>,
+
     /// The name of the serial port to the host
     #[arg(long, value_name = "NAME", default_value = "org.hearth.guest.0")]
     pub(crate) port: String,
 }
 
 impl Args {
+    pub(crate) fn folders(&self) -> Folders {
+        Folders {
+            temporary: self.temporary.clone(),
+            once: self.once.clone(),
+        }
+    }
+
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             usage_threshold: self.usage_threshold,

@@ -4,7 +4,7 @@
 //! ```text
 //!   kernel ── uses, by handle ──► Maps (guest-files) ──► history ──► state directory, each 5 minutes
 //!   after the boot: history ──► Plan ──► readahead, in the order of the disk, until memory gets short
-//!   virtio-serial port org.hearth.guest.0 ◄──► Hello, Memory (guest-protocol)
+//!   virtio-serial port org.hearth.guest.0 ◄──► Hello, Memory, Classes (guest-protocol)
 //! ```
 //!
 //! One thread, one loop (`agent.rs`). Privileges: `CAP_SYS_ADMIN` for the marks of the first moment, then only
@@ -13,6 +13,8 @@
 
 mod agent;
 mod args;
+mod classes;
+mod disks;
 mod error;
 mod kernel;
 mod log;

@@ -36,7 +36,7 @@ fn parse(mountinfo: &str) -> Vec<PathBuf> {
 }
 
 /// A path in which blanks and the like are written as three octal digits.
-fn unescaped(path: &str) -> PathBuf {
+pub(crate) fn unescaped(path: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = path.as_bytes();
     while let [first, behind @ ..] = rest {

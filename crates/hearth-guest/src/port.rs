@@ -5,11 +5,14 @@
 
 use guest_protocol::{Frame, Frames, Hello, Memory, Message, PADDING, Serial};
 use rustix::fs::OFlags;
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+/// Messages that wait and are sent at one look: what the port has room for.
+const SENT_AT_ONCE: usize = 8;
 /// Bytes that are read at once, and at one look: the host sends a frame now and then.
 const READ_BYTES: usize = 16 << 10;
 
@@ -17,6 +20,8 @@ const READ_BYTES: usize = 16 << 10;
 pub(crate) struct Port {
     name: String,
     opened: Option<Opened>,
+    /// What is still to be said.
+    waiting: VecDeque<Message>,
 }
 
 struct Opened {
@@ -32,6 +37,7 @@ impl Port {
         Self {
             name: name.to_owned(),
             opened: None,
+            waiting: VecDeque::new(),
         }
     }
 
@@ -49,7 +55,41 @@ impl Port {
             // The port was unplugged; it may come back under another number.
             self.opened = None;
         }
-        looked.unwrap_or(false)
+        let is_new = looked.unwrap_or(true);
+        if is_new {
+            self.waiting.clear();
+        }
+        self.send_waiting();
+        is_new && self.opened.is_some()
+    }
+
+    /// Says what is known of ranges of the disks, a little at each look, in place of what was said before.
+    pub(crate) fn tell_ranges(&mut self, classes: Vec<Message>) {
+        self.waiting.clear();
+        self.waiting.push_back(Message::Hello(hello()));
+        self.waiting.extend(classes);
+        self.send_waiting();
+    }
+
+    fn send_waiting(&mut self) {
+        let Some(opened) = &mut self.opened else {
+            return;
+        };
+        for _ in 0..SENT_AT_ONCE {
+            if opened.next.is_none() {
+                return;
+            }
+            let Some(message) = self.waiting.pop_front() else {
+                return;
+            };
+            opened.send(&[], message);
+        }
+    }
+
+    /// Whether the host has heard us.
+    pub(crate) fn is_heard(&self) -> bool {
+        let opened = self.opened.as_ref();
+        opened.is_some_and(|opened| opened.next.is_some())
     }
 
     /// Says how the memory is, if the host listens.
@@ -97,11 +137,7 @@ impl Opened {
             return Ok(false);
         }
         self.next = Some(0);
-        let hello = Hello {
-            boot: boot(),
-            disks: disks(),
-        };
-        self.send(&PADDING, Message::Hello(hello));
+        self.send(&PADDING, Message::Hello(hello()));
         Ok(self.next.is_some())
     }
 
@@ -112,6 +148,13 @@ impl Opened {
         // A frame that is torn, or that nobody takes, is no loss: the next thing said is a new Hello.
         let is_sent = matches!(self.file.write(&bytes), Ok(sent) if sent == bytes.len());
         self.next = is_sent.then(|| sequence.wrapping_add(1));
+    }
+}
+
+fn hello() -> Hello {
+    Hello {
+        boot: boot(),
+        disks: disks(),
     }
 }
 

@@ -4,9 +4,12 @@
 //! should do no more than pass it on. A callback that is dropped instead of being called means
 //! that the shard's thread has ended.
 
+mod hints;
 mod images;
 mod roaming;
 
+pub use hints::GuestHandle;
+use hints::OfGuest;
 pub(crate) use images::OfImage;
 pub use images::{AttachedImage, ImageHandle};
 pub(crate) use roaming::{Ahead, Borrow, Roaming};
@@ -100,6 +103,11 @@ pub(crate) enum Message {
     },
     Stop {
         reply: Reply<()>,
+    },
+    /// From the guest of a disk.
+    Guest {
+        disk: DiskId,
+        what: OfGuest,
     },
     /// About a disk that roams.
     Roaming {
@@ -281,6 +289,7 @@ impl Message {
             | Self::Tap { reply, .. }
             | Self::Connect { reply, .. }
             | Self::Stop { reply } => reply(Err(error)),
+            Self::Guest { what, .. } => what.refuse(error),
             Self::Roaming { what, .. } => what.refuse(error),
             Self::Recorded { .. } | Self::ProgressStored | Self::Owned { .. } => {}
         }

@@ -364,6 +364,7 @@ impl Disk {
             warm_blocks: self.found.warm_blocks,
             dropped: self.found.dropped,
             stats: cache.facts().stats_of(slot).unwrap_or_default(),
+            hinted: cache.facts().hinted(slot),
             failed_requests: self.failed_requests,
             guest_latency: self.latency.clone(),
             origin_latency: self.origin.latency().clone(),

@@ -2,7 +2,7 @@
 
 use crate::latency::{Histogram, ReadWrite};
 use cache::{
-    DirtyStatus, DiskStats, DropReason, Foreseen, Kept, TenantStatus, ViewStats, WriteBack,
+    DirtyStatus, DiskStats, DropReason, Foreseen, Hinted, Kept, TenantStatus, ViewStats, WriteBack,
     WritePolicy,
 };
 use frontend::budget::BudgetStatus;
@@ -154,6 +154,8 @@ pub struct DiskStatus {
     pub dropped: Option<DropReason>,
     /// Counters since it was attached.
     pub stats: DiskStats,
+    /// What its guest has said of it.
+    pub hinted: Hinted,
     /// Requests that ended with an error.
     pub failed_requests: u64,
     /// How long its guests' requests have taken.

@@ -61,6 +61,28 @@ pub(super) const FAMILIES: &[Family] = &[
         }),
     },
     Family {
+        name: "guest_hinted",
+        unit: Some("bytes"),
+        help: "Bytes of the VM's disks of which its guest says that they are not worth keeping, or will be wanted again: keep_out, wanted",
+        labels: &["vm", "hint"],
+        read: Read::Gauge(|snapshot, out| {
+            let keep_out = |guest: &GuestStatus| Some(Number::Whole(guest.hints.keep_out_bytes));
+            guests(snapshot, out, Some(("hint", "keep_out")), keep_out);
+            let wanted = |guest: &GuestStatus| Some(Number::Whole(guest.hints.wanted_bytes));
+            guests(snapshot, out, Some(("hint", "wanted")), wanted);
+        }),
+    },
+    Family {
+        name: "guest_kept_out_blocks",
+        unit: None,
+        help: "Blocks that were not let in because the guest says that they are not worth keeping",
+        labels: VM,
+        read: Read::Counter(|snapshot, out| {
+            let kept_out = |guest: &GuestStatus| Some(Number::Whole(guest.hints.kept_out_blocks));
+            guests(snapshot, out, None, kept_out);
+        }),
+    },
+    Family {
         name: "guest_frames",
         unit: None,
         help: "Frames from the guest, by outcome: taken; dropped, beyond 100 a second; invalid; missed, between those that came",

@@ -69,6 +69,9 @@ impl Shard {
                 reply,
             } => reply(self.connect(disk, client, vm.as_deref())),
             Message::Stop { reply } => self.stop(reply),
+            Message::Guest { disk, what } => {
+                what.tell(&mut self.cache, self.disks.serving(disk));
+            }
             Message::Roaming { disk, what } => self.about_roaming(disk, what),
             Message::Recorded { token, recorded } => {
                 let cache = &mut self.cache;

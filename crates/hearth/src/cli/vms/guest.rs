@@ -1,7 +1,7 @@
 //! What is known of the agent in a guest, as text.
 
 use crate::terminal::quantity;
-use api::guests::{GuestFrames, GuestMemory, GuestStatus};
+use api::guests::{GuestFrames, GuestHints, GuestMemory, GuestStatus};
 
 /// How the agent in the guest is reached.
 pub(super) fn words(guest: &GuestStatus) -> String {
@@ -31,4 +31,27 @@ pub(super) fn memory(memory: &GuestMemory) -> String {
         memory.pressure_percent,
         memory.age_seconds
     )
+}
+
+/// What the agent says of ranges of the disks; nothing, if it says nothing.
+pub(super) fn hints(hints: &GuestHints) -> Option<String> {
+    let GuestHints {
+        ranges,
+        refused_ranges,
+        keep_out_bytes,
+        wanted_bytes,
+        kept_out_blocks,
+    } = *hints;
+    if ranges == 0 && refused_ranges == 0 {
+        return None;
+    }
+    let refused = match refused_ranges {
+        0 => String::new(),
+        some => format!("; {some} ranges refused: too many, or of no disk of the VM"),
+    };
+    Some(format!(
+        "{ranges} ranges: {} to keep out ({kept_out_blocks} blocks were), {} wanted again{refused}",
+        quantity::bytes(keep_out_bytes),
+        quantity::bytes(wanted_bytes),
+    ))
 }

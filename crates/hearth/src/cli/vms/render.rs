@@ -160,6 +160,7 @@ pub(super) fn vm(out: &mut String, vm: &VmStatus) -> fmt::Result {
                 .iter()
                 .map(|memory| ("", guest::memory(memory))),
         );
+        lines.extend(guest::hints(&guest.hints).map(|hints| ("", hints)));
     }
     facts(out, &lines)?;
     for of in &vm.shares {
