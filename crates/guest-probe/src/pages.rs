@@ -57,13 +57,13 @@ impl Latencies {
         outcome
     }
 
-    /// `p50_us=.. p99_us=..`, or nothing if no operation ran.
+    /// `p50_us=.. p99_us=.. max_us=..`, or nothing if no operation ran.
     pub(crate) fn summary(mut self) -> String {
         self.0.sort_unstable();
         let Some(last) = self.0.len().checked_sub(1) else {
             return String::new();
         };
         let at = |percent: usize| self.0[last * percent / 100].as_micros();
-        format!("p50_us={} p99_us={}", at(50), at(99))
+        format!("p50_us={} p99_us={} max_us={}", at(50), at(99), at(100))
     }
 }
