@@ -366,6 +366,7 @@ fn count_read(counters: &mut Counters, blocks: &[u8], tally: Tally, block_bytes:
     counters.reads += hits + misses;
     counters.read_hits += hits;
     counters.ram_read_hits += tally.in_ram;
+    counters.ram_hot_read_hits += tally.hot;
     counters.origin_read_bytes += misses * block_bytes;
     counters.origin_reads += match (hits, misses) {
         (_, 0) => 0,

@@ -269,6 +269,11 @@ pub const COLUMNS: &[Column] = &[
     count("ram_read_hits", "the reads among them", |r| {
         Value::Count(r.counters.ram_read_hits)
     }),
+    count(
+        "ram_hot_read_hits",
+        "those of ram_read_hits that had a copy in the memory in front; the others were staged",
+        |r| Value::Count(r.counters.ram_hot_read_hits),
+    ),
     text(
         "ram_policy",
         "which blocks are worth a frame of the memory in front; none without any",

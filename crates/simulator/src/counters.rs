@@ -21,6 +21,8 @@ pub struct Counters {
     pub read_hits: u64,
     /// Those of them that were in RAM: staged and not on flash, or in the memory in front.
     pub ram_read_hits: u64,
+    /// Those of them that had a copy in the memory in front.
+    pub ram_hot_read_hits: u64,
     /// Blocks that were written.
     pub writes: u64,
     /// Blocks that were written and in the cache.
@@ -124,6 +126,7 @@ impl Counters {
             (&mut self.reads, other.reads),
             (&mut self.read_hits, other.read_hits),
             (&mut self.ram_read_hits, other.ram_read_hits),
+            (&mut self.ram_hot_read_hits, other.ram_hot_read_hits),
             (&mut self.ram_write_hits, other.ram_write_hits),
             (&mut self.writes, other.writes),
             (&mut self.write_hits, other.write_hits),
@@ -179,6 +182,7 @@ mod tests {
             reads: 1,
             read_hits: 1,
             ram_read_hits: 1,
+            ram_hot_read_hits: 1,
             writes: 1,
             write_hits: 1,
             ram_write_hits: 1,
@@ -201,7 +205,7 @@ mod tests {
         two += &one;
         assert_eq!(two.since(&one), one);
         let values = serde_json::to_value(two).unwrap();
-        assert_eq!(fields, 24);
+        assert_eq!(fields, 25);
         for (name, value) in values.as_object().unwrap() {
             assert_eq!(value, 2, "{name}");
         }

@@ -20,6 +20,9 @@ pub(crate) const RAM: u8 = 4;
 /// The block was written to a dirty log: the origin lacks it; with [`STORED`].
 pub(crate) const DIRTY: u8 = 8;
 
+/// The block was in the memory in front, as a copy; with [`HIT`] and [`RAM`].
+pub(crate) const HOT: u8 = 16;
+
 /// Flash and origin I/O that no request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chore {
@@ -53,7 +56,7 @@ pub(crate) struct Timed {
 /// What a cache did with one batch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
-    /// [`HIT`], [`STORED`], [`RAM`] and [`DIRTY`] of each of the batch's keys. Those of discards and write-zeroes tell
+    /// [`HIT`], [`STORED`], [`RAM`], [`DIRTY`] and [`HOT`] of each of the batch's keys. Those of discards and write-zeroes tell
     /// nothing.
     pub(crate) blocks: Vec<u8>,
     /// In the order of `at_key`.
@@ -80,29 +83,34 @@ pub(crate) struct Tally {
     pub(crate) in_ram: u64,
     /// [`DIRTY`].
     pub(crate) logged: u64,
+    /// [`HOT`].
+    pub(crate) hot: u64,
     /// [`HIT`] and [`STORED`] and nothing else: what was on flash was rewritten there.
     pub(crate) updated: u64,
 }
 
 /// Bits of each number of a packed tally.
-const TALLY_BITS: u32 = 12;
+const TALLY_BITS: u32 = 10;
 
 /// Blocks after which a packed tally is unpacked: no number of it can be larger.
 const TALLY_BLOCKS: usize = (1 << TALLY_BITS) - 1;
 
+/// The field behind those of the flags.
+const UPDATED: u32 = 5;
+
 /// By the flags of a block: what it adds to a packed tally, a number of [`TALLY_BITS`] for each field.
-const TALLIES: [u64; 16] = {
-    let mut tallies = [0; 16];
+const TALLIES: [u64; 32] = {
+    let mut tallies = [0; 32];
     let mut flags = 0;
     while flags < tallies.len() {
         let mut field = 0;
-        while field < 4 {
+        while field < UPDATED {
             tallies[flags] |= ((flags >> field & 1) as u64) << (field * TALLY_BITS);
             field += 1;
         }
         flags += 1;
     }
-    tallies[(HIT | STORED) as usize] |= 1 << (4 * TALLY_BITS);
+    tallies[(HIT | STORED) as usize] |= 1 << (UPDATED * TALLY_BITS);
     tallies
 };
 
@@ -111,14 +119,15 @@ impl Tally {
     pub(crate) fn of(blocks: &[u8]) -> Self {
         let mut tally = Self::default();
         for part in blocks.chunks(TALLY_BLOCKS) {
-            let add = |block: &u8| TALLIES[usize::from(*block % 16)];
+            let add = |block: &u8| TALLIES[usize::from(*block % 32)];
             let packed: u64 = part.iter().map(add).sum();
             let field = |field: u32| packed >> (field * TALLY_BITS) & TALLY_BLOCKS as u64;
             tally.hits += field(HIT.ilog2());
             tally.stored += field(STORED.ilog2());
             tally.in_ram += field(RAM.ilog2());
             tally.logged += field(DIRTY.ilog2());
-            tally.updated += field(4);
+            tally.hot += field(HOT.ilog2());
+            tally.updated += field(UPDATED);
         }
         tally
     }
@@ -148,7 +157,7 @@ mod tests {
     #[test]
     fn a_tally_counts_each_flag_and_what_was_updated() {
         let blocks: Vec<u8> = (0..100_000_u32)
-            .map(|number| u8::try_from(number.wrapping_mul(0x9e37_79b9) >> 28).unwrap())
+            .map(|number| u8::try_from(number.wrapping_mul(0x9e37_79b9) >> 27).unwrap())
             .collect();
         let of = |wanted: &dyn Fn(u8) -> bool| {
             blocks.iter().filter(|block| wanted(**block)).count() as u64
@@ -158,10 +167,11 @@ mod tests {
             stored: of(&|block| block & STORED != 0),
             in_ram: of(&|block| block & RAM != 0),
             logged: of(&|block| block & DIRTY != 0),
+            hot: of(&|block| block & HOT != 0),
             updated: of(&|block| block == HIT | STORED),
         };
         assert_eq!(Tally::of(&blocks), expected);
-        assert_eq!(Tally::of(&vec![15; TALLY_BLOCKS * 2 + 1]).hits, 8191);
+        assert_eq!(Tally::of(&vec![31; TALLY_BLOCKS * 2 + 1]).hits, 2047);
     }
 
     #[test]

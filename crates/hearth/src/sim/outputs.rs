@@ -77,23 +77,7 @@ fn manifest_of(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<Manifest, 
         .iter()
         .flat_map(|one| one.paths.iter().map(move |path| (path, one)));
     for (path, one) in read {
-        let name = path.display().to_string();
-        let examined = if is_file(path) {
-            TraceFile::examine(path, one.format)
-        } else {
-            // What came through a pipe is gone; what was generated says how by its name.
-            Ok(TraceFile {
-                file: name.clone(),
-                format: one.format.to_owned(),
-                bytes: None,
-                xxh3_128: None,
-            })
-        };
-        files.push(
-            examined.map_err(|error| {
-                CliError::new(Exit::Failed, format!("{name}: {}", chain(&error)))
-            })?,
-        );
+        files.push(examined(path, one.format)?);
     }
     let texts = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>();
     let parameters = json!({
@@ -117,8 +101,28 @@ fn manifest_of(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<Manifest, 
             },
         })),
     });
-    let command = std::env::args_os()
+    Ok(Manifest::new(command(), study.seed, parameters, files))
+}
+
+/// What a manifest says of a trace.
+pub(super) fn examined(path: &Path, format: &str) -> Result<TraceFile, CliError> {
+    let name = path.display().to_string();
+    if !is_file(path) {
+        // What came through a pipe is gone; what was generated says how by its name.
+        return Ok(TraceFile {
+            file: name,
+            format: format.to_owned(),
+            bytes: None,
+            xxh3_128: None,
+        });
+    }
+    TraceFile::examine(path, format)
+        .map_err(|error| CliError::new(Exit::Failed, format!("{name}: {}", chain(&error))))
+}
+
+/// The command that a manifest names, word by word.
+pub(super) fn command() -> Vec<String> {
+    std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    Ok(Manifest::new(command, study.seed, parameters, files))
+        .collect()
 }

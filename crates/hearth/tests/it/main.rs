@@ -7,5 +7,6 @@ mod check;
 mod cli;
 mod curves;
 mod life;
+mod report;
 mod rig;
 mod simulate;

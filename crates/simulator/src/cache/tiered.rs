@@ -11,7 +11,7 @@
 //! read again, then it is read from where the cache has it.
 
 use super::{AdmissionUse, CacheModel, places};
-use crate::outcome::{HIT, Outcomes, RAM};
+use crate::outcome::{HIT, HOT, Outcomes, RAM};
 use crate::series::VmSample;
 use frames::{Frames, Part, Settings};
 use policy::memory::Spec;
@@ -51,7 +51,7 @@ impl Tiered {
             return outcome;
         }
         if self.frames.hit(key).is_some() {
-            return outcome | HIT | RAM;
+            return outcome | HIT | RAM | HOT;
         }
         self.frames.read(ALL, key, || ());
         outcome

@@ -3,7 +3,7 @@
 
 use super::chart::{Axis, Chart, Line, Marks};
 use super::scale::Kind;
-use super::{STYLE, base_name, label};
+use super::{base_name, label, page};
 use std::fmt::{self, Write};
 
 /// The curves of a trace or of a volume, drawn together.
@@ -32,14 +32,8 @@ pub struct CurveLine {
 /// Never in practice: writing to a string does not fail.
 pub fn html(plots: &[CurvePlot], counted: &str) -> Result<String, fmt::Error> {
     let mut out = String::new();
-    write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>Miss-ratio curves · Hearth</title><style>{STYLE}</style></head><body><header>\
-         <p class=\"brand\">Hearth · miss-ratio curves</p><h1>Misses of {}</h1></header><main>",
-        label::escape(counted)
-    )?;
+    let heading = format!("Misses of {counted}");
+    page::begin(&mut out, "Miss-ratio curves", "miss-ratio curves", &heading)?;
     for plot in plots {
         write!(
             out,
@@ -59,7 +53,7 @@ pub fn html(plots: &[CurvePlot], counted: &str) -> Result<String, fmt::Error> {
         }
         out.push_str("</section>");
     }
-    out.push_str("</main></body></html>\n");
+    out.push_str(page::END);
     Ok(out)
 }
 

@@ -6,18 +6,26 @@
 //! | `label` | numbers and texts for people |
 //! | `chart` | lines and points as SVG |
 //! | `heat` | the footprint as SVG |
+//! | `bars` | bars of pieces as SVG |
 //! | `figures` | which data a figure shows |
+//! | `memory` | hits in memory by kind, prefetch, refusals |
+//! | `page` | what every page begins and ends with |
 //! | [`curves`] | a page of miss-ratio curves |
+//! | [`mod@prefetch`] | a page of what miners were worth |
 //! | `style.css` | how it looks, in light and in dark |
 //!
 //! The pictures are drawn here and not by a library in the page: the page then opens anywhere, prints,
 //! weighs some hundred KiB, and a test can look at it.
 
+mod bars;
 mod chart;
 pub mod curves;
 mod figures;
 mod heat;
 mod label;
+mod memory;
+mod page;
+pub mod prefetch;
 mod scale;
 
 use crate::heat::Heat;
@@ -55,19 +63,13 @@ pub fn html(traces: &[TraceReport], manifest: &Manifest) -> Result<String, fmt::
         .iter()
         .map(|report| base_name(&report.trace))
         .collect();
-    let title = escape(&names.join(", "));
-    write!(
-        out,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>{title} · Hearth</title><style>{STYLE}</style></head><body><header>\
-         <p class=\"brand\">Hearth · cache simulation</p><h1>{title}</h1></header><main>"
-    )?;
+    let title = names.join(", ");
+    page::begin(&mut out, &title, "cache simulation", &title)?;
     for report in traces {
         of_trace(&mut out, report, traces.len() > 1)?;
     }
-    provenance(&mut out, manifest)?;
-    out.push_str("</main></body></html>\n");
+    page::provenance(&mut out, manifest)?;
+    out.push_str(page::END);
     Ok(out)
 }
 
@@ -86,16 +88,11 @@ fn of_trace(out: &mut String, report: &TraceReport, is_one_of_many: bool) -> fmt
     facts(out, report)?;
     out.push_str("<section class=\"figures\">");
     for figure in figures::of(report)? {
-        write!(
-            out,
-            "<figure><figcaption><h3>{}</h3><p>{}</p></figcaption>{}</figure>",
-            escape(&figure.title),
-            escape(&figure.caption),
-            figure.html
-        )?;
+        page::figure(out, &figure.title, &figure.caption, &figure.html)?;
     }
     out.push_str("</section>");
     table_of_runs(out, report)?;
+    memory::section(out, &memory::of_runs(&report.runs))?;
     table_of_volumes(out, report)
 }
 
@@ -209,13 +206,4 @@ fn table_of_volumes(out: &mut String, report: &TraceReport) -> fmt::Result {
     }
     out.push_str("</tbody></table></div></section>");
     Ok(())
-}
-
-fn provenance(out: &mut String, manifest: &Manifest) -> fmt::Result {
-    let text = manifest.to_json().map_err(|_| fmt::Error)?;
-    write!(
-        out,
-        "<section><h3>Manifest</h3><pre id=\"manifest\">{}</pre></section>",
-        escape(&String::from_utf8_lossy(&text))
-    )
 }

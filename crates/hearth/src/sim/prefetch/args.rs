@@ -33,6 +33,9 @@ pub struct Prefetch {
     /// Count the second half of the reads only: the first half is what the miners learn from
     #[arg(help_heading = "What is counted", long)]
     pub train_half: bool,
+    /// Write a report: one page of HTML with figures, which needs no network
+    #[arg(help_heading = "Results", long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub report: Option<PathBuf>,
     /// How the traces are read.
     #[command(flatten, next_help_heading = "Reading traces")]
     pub reading: Reading,

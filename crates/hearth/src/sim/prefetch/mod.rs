@@ -2,9 +2,11 @@
 
 pub mod args;
 mod render;
+mod report;
 
 use crate::terminal::Progress;
 use crate::terminal::exit::{CliError, Exit};
+use crate::terminal::output;
 use args::Prefetch;
 use render::Measured;
 use simulator::SimError;
@@ -13,11 +15,15 @@ use std::path::Path;
 
 /// Replays what was asked for and returns what to print.
 pub(super) fn run(prefetch: &Prefetch, json: bool) -> Result<Vec<u8>, CliError> {
+    output::check(&prefetch.report, &prefetch.traces)?;
     let mut progress = Progress::new("replaying");
     let mut all = Vec::new();
+    let mut formats = Vec::new();
     for trace in &prefetch.traces {
         let name = trace.display().to_string();
-        let workload = read(prefetch, trace).map_err(|error| super::explain(&error, &name))?;
+        let (workload, format) =
+            read(prefetch, trace).map_err(|error| super::explain(&error, &name))?;
+        formats.push(format);
         for row in prefetch.rows() {
             let tally = replay(&workload, &row.experiment)
                 .map_err(|error| CliError::of(Exit::Usage, &error))?;
@@ -30,13 +36,18 @@ pub(super) fn run(prefetch: &Prefetch, json: bool) -> Result<Vec<u8>, CliError> 
         }
     }
     drop(progress);
+    if let Some(path) = &prefetch.report {
+        report::write(path, prefetch, &formats, &all)?;
+    }
     if json {
         return render::json(&all);
     }
     Ok(render::table(&all))
 }
 
-fn read(prefetch: &Prefetch, trace: &Path) -> Result<Workload, SimError> {
+/// The requests of a trace, and its format.
+fn read(prefetch: &Prefetch, trace: &Path) -> Result<(Workload, &'static str), SimError> {
     let mut opened = trace::open(trace, &prefetch.reading.options())?;
-    Workload::read(&mut *opened.reader)
+    let workload = Workload::read(&mut *opened.reader)?;
+    Ok((workload, opened.format.name()))
 }
