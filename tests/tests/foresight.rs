@@ -70,6 +70,8 @@ fn a_guest_that_reads_on_finds_it_in_memory() {
         let of = prefetch(stack.hearth())?;
         ensure!(count(&of, "used_blocks")? > READS * 3 / 4, "{of}");
         ensure!(count(&of, "wasted_blocks")? <= 32, "{of}");
+        let precision = of["precision"].as_f64();
+        ensure!(precision.is_some_and(|part| part > 0.8), "{of}");
         let shown = stack.hearth().command(&["vm", "show", Stack::DISK])?.stdout;
         ensure!(shown.contains("guesses refused"), "{shown}");
         // What was read entered the flash as without: nothing is asked of the origin again.

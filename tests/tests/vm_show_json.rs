@@ -19,8 +19,9 @@ fn the_manual_page_names_the_keys_that_there_are() {
     scenario(&["nbdsh"], |lab| {
         let image = Image::new(lab, "image.raw", 16)?;
         let flash = Flash::format(lab, "flash.img", 128)?;
-        let settings =
-            HearthSettings::new(&flash).disk(&DiskSettings::on_file("web", image.path()));
+        let settings = HearthSettings::new(&flash)
+            .policy_key("prefetch = 'readahead'")
+            .disk(&DiskSettings::on_file("web", image.path()));
         let hearth = Hearth::start(lab, &settings)?;
         nbdsh(
             Some(&hearth.uri("web")),

@@ -336,6 +336,7 @@ pub fn share() -> Share {
             fetched_blocks: 500_000,
             used_blocks: 470_000,
             wasted_blocks: 29_000,
+            precision: Prefetch::precision_of(470_000, 29_000),
             refused_guesses: 12_000,
             dropped_guesses: 300,
             memory_bytes: 40 << 10,
@@ -392,6 +393,21 @@ pub fn share() -> Share {
     }
 }
 
+fn vm_counters() -> VmCounters {
+    VmCounters {
+        read_requests: 12_000,
+        write_requests: 3000,
+        read_block_hits: 22_000,
+        read_block_staged_hits: 400,
+        read_block_hot_hits: 1500,
+        read_block_ahead_hits: 2100,
+        read_block_misses: 2000,
+        origin_read_bytes: 2000 * 4096,
+        flash_written_bytes: 300 << 20,
+        cached_blocks: 600_000,
+    }
+}
+
 /// Its VMs and base images.
 pub fn vms() -> Vms {
     let read = ImageRead {
@@ -402,15 +418,7 @@ pub fn vms() -> Vms {
         seen_blocks: 80_000,
         saved_blocks: 70_000,
     };
-    let counters = VmCounters {
-        read_requests: 12_000,
-        write_requests: 3000,
-        read_block_hits: 22_000,
-        read_block_misses: 2000,
-        origin_read_bytes: 2000 * 4096,
-        flash_written_bytes: 300 << 20,
-        cached_blocks: 600_000,
-    };
+    let counters = vm_counters();
     let image = Share {
         share_blocks: 300_000,
         target_blocks: 300_000,

@@ -6,6 +6,7 @@ use crate::guests::GuestStatus;
 use configuration::{Name, PolicyChange};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use units::number::real;
 use utoipa::ToSchema;
 
 /// VMs and base images.
@@ -78,7 +79,7 @@ pub struct Share {
 }
 
 /// What became of guesses of what a VM reads next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Prefetch {
     /// Blocks that were fetched into memory.
     pub fetched_blocks: u64,
@@ -86,12 +87,23 @@ pub struct Prefetch {
     pub used_blocks: u64,
     /// Of these, gone unread: for other blocks, or because they changed.
     pub wasted_blocks: u64,
+    /// Used blocks, out of those that were used or wasted; none before there are any.
+    #[serde(default)]
+    pub precision: Option<f64>,
     /// Guesses that were not worth their price.
     pub refused_guesses: u64,
     /// Guesses that came to nothing because the VM's own reads kept the origin busy.
     pub dropped_guesses: u64,
     /// Main memory of the miners and the price.
     pub memory_bytes: u64,
+}
+
+impl Prefetch {
+    /// Used blocks, out of those of which is known what became of them.
+    pub fn precision_of(used_blocks: u64, wasted_blocks: u64) -> Option<f64> {
+        let known = used_blocks.saturating_add(wasted_blocks);
+        (known > 0).then(|| real(used_blocks) / real(known))
+    }
 }
 
 /// What a VM wants of a cache.
@@ -293,6 +305,15 @@ pub struct VmCounters {
     pub write_requests: u64,
     /// Blocks, or parts of one, that were read and were in the cache, on flash or in memory.
     pub read_block_hits: u64,
+    /// Those of them that were in memory: staged.
+    #[serde(default)]
+    pub read_block_staged_hits: u64,
+    /// Those of them that were read from a copy in memory because they are hot.
+    #[serde(default)]
+    pub read_block_hot_hits: u64,
+    /// Those of them that were in memory because they were prefetched.
+    #[serde(default)]
+    pub read_block_ahead_hits: u64,
     /// Blocks, or parts of one, that were read and were not.
     pub read_block_misses: u64,
     /// Bytes read from the origin.

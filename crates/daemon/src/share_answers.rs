@@ -73,6 +73,7 @@ pub(super) fn share(report: &Report, about: About<'_>) -> Share {
             fetched_blocks: seen.fetched_blocks,
             used_blocks: seen.used_blocks,
             wasted_blocks: seen.wasted_blocks,
+            precision: Prefetch::precision_of(seen.used_blocks, seen.wasted_blocks),
             refused_guesses: seen.refused_guesses,
             dropped_guesses: seen.dropped_guesses,
             memory_bytes: seen.memory.get(),

@@ -258,6 +258,9 @@ fn add(counters: &mut VmCounters, disk: &shard::DiskStatus) {
     counters.write_requests += stats.write_requests;
     let in_memory = stats.read_block_staged_hits + stats.read_block_hot_hits;
     counters.read_block_hits += stats.read_block_hits + in_memory + stats.read_block_ahead_hits;
+    counters.read_block_staged_hits += stats.read_block_staged_hits;
+    counters.read_block_hot_hits += stats.read_block_hot_hits;
+    counters.read_block_ahead_hits += stats.read_block_ahead_hits;
     counters.read_block_misses += stats.read_block_misses;
     counters.origin_read_bytes += stats.origin_read_bytes;
     counters.flash_written_bytes += stats.flash_written_bytes;

@@ -18,15 +18,19 @@ pub enum Vm {
     /// miss-ratio curve with the present share (P) and the target (T) marked below it. Of a base image:
     /// what each VM has read of it, and what sharing saves.
     ///
-    /// JSON of a VM: `name`, `disks`, `images`, `settings`, `changed`, `counters`, and for each cache in
-    /// `shares`: `cache`, `error`, `share_blocks`, `target_blocks`, `held_blocks`, `demand` with
+    /// JSON of a VM: `name`, `disks`, `images`, `settings`, `changed`; `counters`, of which
+    /// `read_block_staged_hits`, `read_block_hot_hits` and `read_block_ahead_hits` are hits in memory; and for each
+    /// cache in `shares`: `cache`, `error`, `share_blocks`, `target_blocks`, `held_blocks`, `demand` with
     /// `window_seconds`, `working_set_blocks`, `reused_blocks`, `predicted_blocks`, `prediction_error`
     /// and `reads_per_second`; `admission` with `policy`, `staging_bytes`, `admitted_blocks`,
     /// `filled_blocks`, `staged_blocks`, `dropped_blocks`, `withheld_blocks` and `refused_blocks` by reason; `blocks` with
     /// `reads`, `flash_hits`, `memory_hits`, `writes`, `image_reads`, `image_hits` and `evicted`;
     /// `flash_written_bytes` by cause, `flash_written_day_bytes`, `write_budget`; `curve` with
     /// `sampled_rate`, `present_read_hit_ratio`, `target_read_hit_ratio`, `knee_blocks` and `points` of
-    /// `size_blocks`, `read_hit_ratio` and `hit_ratio`; `sharing`, `memory_bytes`. A block has 4096 bytes.
+    /// `size_blocks`, `read_hit_ratio` and `hit_ratio`; `sharing`, `memory_bytes`; and, while somebody guesses what
+    /// is read next, `prefetch` with `fetched_blocks`, `used_blocks`, `wasted_blocks`, `precision` (used of used and
+    /// wasted), `refused_guesses` (not worth their price), `dropped_guesses` (overtaken by the VM's own reads) and
+    /// `memory_bytes`. A block has 4096 bytes.
     Show {
         /// The name of a VM or base image
         name: Name,

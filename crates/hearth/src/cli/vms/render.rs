@@ -3,7 +3,7 @@
 use super::{curve, guest};
 use crate::terminal::quantity;
 use crate::terminal::{Side, Table, facts};
-use api::vms::{ImageRead, ImageStatus, Prefetch, Share, VmStatus, Vms, WriteBudget};
+use api::vms::{ImageRead, ImageStatus, Prefetch, Share, VmCounters, VmStatus, Vms, WriteBudget};
 use configuration::Name;
 use std::fmt::{self, Write};
 use units::number::real;
@@ -152,6 +152,7 @@ pub(super) fn vm(out: &mut String, vm: &VmStatus) -> fmt::Result {
     if !vm.changed.is_empty() {
         lines.push(("", format!("set while running: {}", vm.changed.join(", "))));
     }
+    lines.push(("memory", in_memory(&vm.counters)));
     if let Some(guest) = &vm.guest {
         lines.push(("guest", guest::words(guest)));
         lines.extend(
@@ -205,6 +206,7 @@ fn share(out: &mut String, share: &Share) -> fmt::Result {
     ]);
     if let Some(of) = &share.prefetch {
         lines.push(("  prefetch", prefetched(of)));
+        lines.push(("", not_fetched(of)));
     }
     if let Some(left) = &share.write_budget {
         lines.push(("  budget", budget(left)));
@@ -257,15 +259,35 @@ fn found(share: &Share) -> String {
     text
 }
 
+/// What was read from memory, by why it was there.
+fn in_memory(of: &VmCounters) -> String {
+    let kinds = [
+        (of.read_block_staged_hits, "staged"),
+        (of.read_block_hot_hits, "hot"),
+        (of.read_block_ahead_hits, "ahead"),
+    ];
+    let blocks: u64 = kinds.iter().map(|(blocks, _)| blocks).sum();
+    let kinds = kinds.map(|(blocks, kind)| format!("{blocks} {kind}"));
+    format!("{blocks} blocks read from memory: {}", kinds.join(", "))
+}
+
 fn prefetched(of: &Prefetch) -> String {
     let known = of.used_blocks + of.wasted_blocks;
     format!(
-        "{} blocks, {} of {known} used; {} guesses refused, {} dropped; {} of memory",
+        "{} blocks: {} used, {} wasted, precision {}; {} of memory",
         of.fetched_blocks,
+        of.used_blocks,
+        of.wasted_blocks,
         quantity::percent(of.used_blocks, known),
-        of.refused_guesses,
-        of.dropped_guesses,
         quantity::bytes(of.memory_bytes)
+    )
+}
+
+/// The guesses that came to nothing, by why.
+fn not_fetched(of: &Prefetch) -> String {
+    format!(
+        "{} guesses refused by price, {} dropped for the VM's own reads",
+        of.refused_guesses, of.dropped_guesses
     )
 }
 
@@ -383,6 +405,7 @@ pub(super) fn image(out: &mut String, image: &ImageStatus) -> fmt::Result {
                 blocks(image.saved_blocks)
             ),
         ),
+        ("memory", in_memory(&image.counters)),
     ];
     let sharing = image
         .share
@@ -500,6 +523,16 @@ mod tests {
         ] {
             assert!(shown.contains(words), "{words}\n{shown}");
         }
+    }
+
+    #[test]
+    fn precision_is_of_blocks_of_which_is_known_what_became_of_them() {
+        assert_eq!(Prefetch::precision_of(3, 1), Some(0.75));
+        assert_eq!(Prefetch::precision_of(0, 5), Some(0.0));
+        assert_eq!(Prefetch::precision_of(0, 0), None);
+        let of = samples::share().prefetch.unwrap();
+        assert!(of.precision.is_some_and(|part| part > 0.94), "{of:?}");
+        assert!(prefetched(&of).contains("precision 94.2%"));
     }
 
     #[test]
