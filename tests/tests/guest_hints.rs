@@ -1,5 +1,5 @@
 //! What a guest's agent says of ranges of its disk: what is not worth keeping stays off the flash, and a guest that lies
-//! changes nothing but its own disk.
+//! changes nothing but its own disk. The other way, a guest reads ahead by file what the host expects.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -50,6 +50,20 @@ fn journal_bytes(image: &Image) -> anyhow::Result<u64> {
     Ok(size.parse()?)
 }
 
+/// A guest on the disk, with the channel that `hearth xml` tells of.
+fn boot(lab: &Lab, kit: &GuestKit, hearth: &Hearth, steps: &str) -> anyhow::Result<Guest> {
+    let xml = hearth.json(&["xml", "--disk", DISK, "--front-end", "nbd"])?;
+    let words = xml["guest"]["qemu"].as_array().context("QEMU's words")?;
+    let mut arguments: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+    let drive = format!(
+        "driver=nbd,node-name=disk,server.type=unix,server.path={},export={DISK},reconnect-delay=60",
+        hearth.nbd_socket().display()
+    );
+    arguments.extend(["-blockdev", &drive]);
+    arguments.extend(["-device", "virtio-blk-pci,drive=disk,serial=disk"]);
+    Guest::boot_as_told(lab, kit, "vm", steps, &arguments)
+}
+
 #[test]
 fn what_a_guest_reads_once_and_its_journal_stay_off_the_flash() {
     scenario(GUEST_TOOLS, |lab| {
@@ -59,20 +73,11 @@ fn what_a_guest_reads_once_and_its_journal_stay_off_the_flash() {
         ensure!(journal > 0, "a file system with a journal");
         let (settings, _) = settings(lab, &image)?;
         let hearth = Hearth::start(lab, &settings)?;
-        let xml = hearth.json(&["xml", "--disk", DISK, "--front-end", "nbd"])?;
-        let words = xml["guest"]["qemu"].as_array().context("QEMU's words")?;
-        let mut arguments: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-        let drive = format!(
-            "driver=nbd,node-name=disk,server.type=unix,server.path={},export={DISK},reconnect-delay=60",
-            hearth.nbd_socket().display()
-        );
-        arguments.extend(["-blockdev", &drive]);
-        arguments.extend(["-device", "virtio-blk-pci,drive=disk,serial=disk"]);
         let steps = with_agent(
-            "random,dir=/srv/files,reads=100+again",
+            "random,dir=/srv/files,reads=3000+again",
             "--epoch,500ms,--hint-interval,1s,--once,/srv/files",
         );
-        let guest = Guest::boot_as_told(lab, &kit, "vm", &steps, &arguments)?;
+        let guest = boot(lab, &kit, &hearth, &steps)?;
         wait_until("the guest's hints", LONG, || {
             let said = hints(&hearth, DISK)?;
             Ok(number(&said, "keep_out_bytes")? >= FILES_BYTES + journal
@@ -96,6 +101,41 @@ fn what_a_guest_reads_once_and_its_journal_stay_off_the_flash() {
         ensure!(added < 100, "{added} blocks entered the flash");
         let shown = hearth.command(&["vm", "show", DISK])?.stdout;
         ensure!(shown.contains("to keep out ("), "{shown}");
+        let console = guest.kill()?;
+        ensure!(!console.contains("PROBE bad"), "{console}");
+        ensure!(hearth.stop()?.success(), "a clean stop");
+        Ok(())
+    });
+}
+
+/// Guesses are wrong here: what is read because the guest was told of them must not pass for their use.
+#[test]
+fn a_guest_that_follows_reads_ahead_by_file_what_the_host_expects() {
+    scenario(GUEST_TOOLS, |lab| {
+        let kit = GuestKit::build()?;
+        let image = kit.disk(lab)?;
+        let (settings, _) = settings(lab, &image)?;
+        let hearth = Hearth::start(lab, &settings)?;
+        let steps = with_agent(
+            "random,dir=/srv/files,reads=3000+again",
+            "--epoch,500ms,--hint-interval,1s,--read-ahead",
+        );
+        let guest = boot(lab, &kit, &hearth, &steps)?;
+        wait_until("the files that matter", LONG, || {
+            Ok(number(&hints(&hearth, DISK)?, "wanted_bytes")? >= FILES_BYTES / 2)
+        })?;
+        hearth.command(&["cache", "set", "flash", "--prefetch", "sequential:n=8"])?;
+        let prefetch = || Ok(hearth.json(&["vm", "show", DISK])?["shares"][0]["prefetch"].clone());
+        let told = |seen: &Value| seen["told_blocks"].as_u64().unwrap_or(0);
+        wait_until("the guest to follow", LONG, || {
+            prefetch().map(|seen: Value| told(&seen) > 0)
+        })?;
+        wait_until("the guesses to be refused", LONG, || {
+            let seen = prefetch()?;
+            Ok(seen["refused_guesses"].as_u64() > Some(100))
+        })?;
+        let shown = hearth.command(&["vm", "show", DISK])?.stdout;
+        ensure!(shown.contains("when the guest was told)"), "{shown}");
         let console = guest.kill()?;
         ensure!(!console.contains("PROBE bad"), "{console}");
         ensure!(hearth.stop()?.success(), "a clean stop");

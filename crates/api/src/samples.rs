@@ -335,6 +335,7 @@ pub fn share() -> Share {
         prefetch: Some(Prefetch {
             fetched_blocks: 500_000,
             used_blocks: 470_000,
+            told_blocks: 0,
             wasted_blocks: 29_000,
             precision: Prefetch::precision_of(470_000, 29_000),
             refused_guesses: 12_000,

@@ -85,6 +85,9 @@ pub struct Prefetch {
     pub fetched_blocks: u64,
     /// Of these, read before they left memory.
     pub used_blocks: u64,
+    /// Of those that were read, blocks of which the guest had been told: its agent may have read them ahead.
+    #[serde(default)]
+    pub told_blocks: u64,
     /// Of these, gone unread: for other blocks, or because they changed.
     pub wasted_blocks: u64,
     /// Used blocks, out of those that were used or wasted; none before there are any.

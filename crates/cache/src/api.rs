@@ -395,6 +395,16 @@ pub enum Effect {
         /// Where on the flash it was read, in bytes.
         at: Offset,
     },
+    /// Tell the guest of a disk, which wants to know ([`crate::Cache::set_listening`]), that these blocks are in memory because
+    /// they will be read. It is no loss if that cannot be said.
+    Expected {
+        /// Which disk.
+        disk: DiskSlot,
+        /// The first block.
+        first: BlockIndex,
+        /// How many.
+        count: u64,
+    },
     /// Answer a loan.
     Lent {
         /// Which loan.

@@ -12,6 +12,7 @@
 //! Invariants:
 //! - A price hears of each block that was fetched on its word once: that it was used, or wasted. A price that was
 //!   forgotten, or set anew, hears of none of those before it: a [`Promise`] names the price.
+//! - What a guest reads because it was told of it teaches the price nothing: one guess of [`HELD_OUT`] is not told, and that one does.
 //! - While guests' reads of a disk's origin take [`SLOW_PERCENT`] longer than they do with nothing fetched beside them, nothing
 //!   is fetched for the disk.
 //! - At most [`DISK_BLOCKS_MAX`] blocks are on their way for a disk and [`BLOCKS_MAX`] for all, and at most
@@ -23,7 +24,7 @@ use destage::ReadTimes;
 use frames::Frames;
 use prefetch::{Answer, Guess, Key, Label, Miner, Price, Run, Setup, Specs, price};
 use std::collections::VecDeque;
-use units::{BlockIndex, Bytes, DiskSlot, Duration, Map, TenantSlot};
+use units::{BlockIndex, Bytes, DiskSlot, Duration, Map, Set, TenantSlot};
 
 /// Blocks that may be on their way for a disk: two reads of a mebibyte.
 const DISK_BLOCKS_MAX: u64 = 512;
@@ -38,7 +39,14 @@ const SLOW_PERCENT: u64 = 50;
 /// Blocks of a tenant's memory for each that may be prefetched, as the pool divides it.
 const MEMORY_OF_AHEAD: u64 = 4;
 
-const _: () = assert!(frames::LABELS == Specs::COUNT_MAX * 8);
+/// The label of a block of which the guest was told is so much higher.
+const TOLD: u8 = 32;
+
+/// Of so many guesses one is held out: the guest is not told, so that what it reads says something of the guess.
+const HELD_OUT: u64 = 8;
+
+const _: () = assert!(TOLD as usize == Specs::COUNT_MAX * 8);
+const _: () = assert!(frames::LABELS == 2 * TOLD as usize);
 
 /// The frames of a cache.
 type Pool = Frames<Frame, Slice>;
@@ -49,12 +57,14 @@ pub(crate) struct Promise {
     pub(crate) tenant: TenantSlot,
     price: u64,
     label: Label,
+    /// The guest is told when its blocks are here.
+    pub(crate) is_told: bool,
 }
 
 impl Promise {
     /// For the frame of the block.
     pub(crate) fn label(self) -> u8 {
-        self.label.get()
+        self.label.get() + if self.is_told { TOLD } else { 0 }
     }
 }
 
@@ -65,6 +75,8 @@ pub struct Foreseen {
     pub fetched_blocks: u64,
     /// Of these, read before they left memory.
     pub used_blocks: u64,
+    /// Of those that were read, blocks of which the guest had been told: it may have read them ahead.
+    pub told_blocks: u64,
     /// Of these, left unread.
     pub wasted_blocks: u64,
     /// Guesses that were not worth their price.
@@ -90,6 +102,8 @@ struct OfTenant {
     price: Price,
     /// Prefetched blocks that the tenant may have, as the price knows.
     ahead_max: u32,
+    /// Guesses that were fetched.
+    guesses: u64,
     seen: Foreseen,
 }
 
@@ -109,6 +123,8 @@ pub(crate) struct Foresight {
     coming: u64,
     prices: u64,
     guesses: Vec<Guess>,
+    /// Disks whose guests read ahead what they are told of.
+    listening: Set<DiskSlot>,
 }
 
 impl Foresight {
@@ -137,6 +153,24 @@ impl Foresight {
     /// A disk has left: what is on its way for it is nobody's.
     pub(crate) fn forget_disk(&mut self, disk: DiskSlot) {
         self.disks.remove(&disk);
+        self.listening.remove(&disk);
+    }
+
+    /// Whether the guest of a disk reads ahead what it is told of, from now on.
+    pub(crate) fn set_listening(&mut self, disk: DiskSlot, listens: bool) {
+        if listens {
+            self.listening.insert(disk);
+        } else {
+            self.listening.remove(&disk);
+        }
+    }
+
+    /// The guest of a disk has read so many blocks because it was told of them, and has not used them.
+    pub(crate) fn unused_by_guest(&mut self, disk: DiskSlot, blocks: u64) {
+        let known = self.disks.get(&disk);
+        if let Some(of) = known.and_then(|known| self.tenants.get_mut(&known.tenant)) {
+            of.price.unused_by_guest(blocks);
+        }
     }
 
     /// A tenant has left.
@@ -219,6 +253,7 @@ impl Foresight {
                 number: *prices,
                 price: Price::new(price::Settings::of_memory(memory_blocks), miners),
                 ahead_max,
+                guesses: 0,
                 seen: Foreseen::default(),
             }
         });
@@ -261,12 +296,14 @@ impl Foresight {
             Answer::Fetch(label) => {
                 let count = keys.len() as u64;
                 of.seen.fetched_blocks += count;
+                of.guesses += 1;
                 known.coming += count;
                 self.coming += count;
                 Some(Promise {
                     tenant,
                     price: of.number,
                     label,
+                    is_told: self.listening.contains(&disk) && !of.guesses.is_multiple_of(HELD_OUT),
                 })
             }
             Answer::Refuse => {
@@ -297,21 +334,21 @@ impl Foresight {
     /// A guest waited for a block that was on its way, and has it.
     pub(crate) fn used(&mut self, promise: Promise) {
         if let Some(of) = self.current(promise) {
-            of.used(promise.label);
+            of.used(promise.label.get());
         }
     }
 
     /// A block that came had no place, or is not right any more.
     pub(crate) fn wasted(&mut self, promise: Promise) {
         if let Some(of) = self.current(promise) {
-            of.wasted(promise.label, 1);
+            of.wasted(promise.label.get(), 1);
         }
     }
 
     /// A guest read a block from its frame, of a disk of this tenant.
     pub(crate) fn used_from_memory(&mut self, tenant: TenantSlot, label: u8) {
         if let Some(of) = self.tenants.get_mut(&tenant) {
-            of.used(Label::from_number(label));
+            of.used(label);
         }
     }
 
@@ -349,21 +386,37 @@ impl OfTenant {
     /// Hears of what has left the pool unread.
     fn hear(&mut self, tenant: TenantSlot, frames: &mut Pool) {
         frames.ahead().take_unread(tenant, |label, count| {
-            self.wasted(Label::from_number(label), count);
+            self.wasted(label, count);
         });
     }
 
-    fn used(&mut self, label: Label) {
-        self.price.used(label);
+    fn used(&mut self, label: u8) {
+        let (label, is_told) = kind_of(label);
+        if is_told {
+            self.price.read_when_told(label);
+        } else {
+            self.price.used(label);
+        }
         self.seen.used_blocks += 1;
+        self.seen.told_blocks += u64::from(is_told);
     }
 
-    fn wasted(&mut self, label: Label, count: u32) {
+    fn wasted(&mut self, label: u8, count: u32) {
+        let (label, is_told) = kind_of(label);
         for _ in 0..count {
-            self.price.wasted(label);
+            if is_told {
+                self.price.wasted_when_told(label);
+            } else {
+                self.price.wasted(label);
+            }
         }
         self.seen.wasted_blocks += u64::from(count);
     }
+}
+
+/// Which guesses a label is of, and whether the guest was told.
+fn kind_of(label: u8) -> (Label, bool) {
+    (Label::from_number(label % TOLD), label >= TOLD)
 }
 
 fn key(disk: DiskSlot, block: BlockIndex) -> Key {

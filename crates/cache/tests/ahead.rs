@@ -292,3 +292,50 @@ fn a_cache_decides_with_foresight_as_without() {
         }
     }
 }
+
+fn listen(rig: &mut Rig, listens: bool) {
+    let disk = rig.disk;
+    rig.cache_mut().set_listening(disk, listens);
+}
+
+/// The guest reads what it is told of: that teaches the price nothing, and one guess of eight is held out.
+#[test]
+fn a_guest_that_listens_is_told_of_seven_guesses_in_eight() {
+    let mut rig = foreseeing("sequential:n=1");
+    read(&mut rig, 1);
+    assert_eq!(rig.expected, [], "nobody listens");
+    listen(&mut rig, true);
+    for block in 3..11 {
+        // Each second block is guessed, and not read before the next is.
+        read(&mut rig, 2 * block);
+    }
+    let told = rig.expected.clone();
+    assert_eq!(told.len(), 7, "{told:?}");
+    assert!(told.iter().all(|(_, count)| *count == 1), "{told:?}");
+    listen(&mut rig, false);
+    read(&mut rig, 24);
+    assert_eq!(rig.expected, told);
+    let (first, _) = told[0];
+    read(&mut rig, first);
+    let seen = foreseen(rig.cache_mut());
+    assert_eq!((seen.used_blocks, seen.told_blocks), (1, 1));
+}
+
+/// What a write has overtaken has no frame, and the guest is told of none.
+#[test]
+fn a_guest_is_told_only_of_what_is_in_memory() {
+    let mut rig = foreseeing("sequential:n=4");
+    listen(&mut rig, true);
+    rig.hold_reads = true;
+    let first = rig.begin_read(1);
+    rig.free();
+    rig.bytes(first).unwrap().unwrap();
+    assert_eq!(rig.expected, [(2, 4)]);
+    rig.hold_reads = true;
+    let second = rig.begin_read(10);
+    rig.answer_held_read(10);
+    rig.write(12, 77);
+    rig.free();
+    rig.bytes(second).unwrap().unwrap();
+    assert_eq!(rig.expected[1..], [], "all of the fill was killed");
+}

@@ -151,7 +151,7 @@ impl Bench {
                         cache.origin_done(done, self.now);
                     }
                     Effect::Own { token, .. } => cache.owned(token, true, self.now),
-                    Effect::Damaged { .. } => {}
+                    Effect::Damaged { .. } | Effect::Expected { .. } => {}
                     other => ended = Some(other),
                 }
             }

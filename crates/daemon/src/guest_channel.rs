@@ -3,9 +3,12 @@
 //! The guest is hostile: what it costs is bounded by the protocol's quota and by a pause after each read, however
 //! it cuts its bytes. What it says changes what is shown of it, and nothing else.
 
-use super::guest_hints::GuestHints;
+use super::guest_hints::{Expected, GuestHints};
 use api::guests::{GuestFrames, GuestHints as Hints, GuestMemory, GuestStatus};
-use guest_protocol::{Counts, Frame, Hello, Memory, Message, PADDING, Quota, Receiver, Serial};
+use guest_protocol::{
+    ByteRange, Counts, Frame, Hello, Memory, Message, PADDING, Quota, Receiver, Serial,
+};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +16,8 @@ use tokio::net::UnixStream;
 
 /// Bytes that are read at once.
 const READ_BYTES: u64 = 16 << 10;
+/// From when on it is no use to read ahead what the daemon expects.
+const EXPIRES: units::Duration = units::Duration::from_secs(2);
 /// Pause after each read, so that bytes which come one by one cost no more than those that come together.
 const READ_PAUSE: Duration = Duration::from_millis(10);
 
@@ -42,7 +47,7 @@ impl Said {
                 self.refused_ranges = 0;
             }
             Message::Memory(memory) => self.memory = Some((Instant::now(), *memory)),
-            // Shards are told of the first; of the others nothing follows, and they are counted as every message is.
+            // Shards are told of some; they are counted as every message is.
             Message::Classes { .. }
             | Message::ReadAhead { .. }
             | Message::Used(_)
@@ -118,6 +123,7 @@ pub(super) async fn serve(stream: UnixStream, heard: Arc<Heard>, hello: Hello, h
     }
     // Whatever ends it, the guest may connect again at once.
     let _ = listen(&stream, &heard, hello, hints).await;
+    hints.end().await;
     heard.lock().end();
 }
 
@@ -133,10 +139,18 @@ async fn listen(
         units::Instant::from_nanos(passed)
     };
     greet(stream, hello).await?;
+    let mut sequence = 1;
     let mut receiver = Receiver::new(now());
     let mut buffer = vec![0; usize::try_from(READ_BYTES).unwrap_or(usize::MAX)];
     loop {
-        stream.readable().await?;
+        tokio::select! {
+            readable = stream.readable() => readable?,
+            expected = hints.expected() => {
+                tell(stream, &mut sequence, expected)?;
+                tokio::time::sleep(READ_PAUSE).await;
+                continue;
+            }
+        }
         let allowed = receiver.allowance(now()).min(READ_BYTES);
         if allowed == 0 {
             tokio::time::sleep(Quota::pause().to_std()).await;
@@ -163,6 +177,35 @@ async fn listen(
         }
         tokio::time::sleep(READ_PAUSE).await;
     }
+}
+
+/// Tells a guest what will be read, a frame for each of its disks. What the socket does not take at once is not told.
+fn tell(stream: &UnixStream, sequence: &mut u32, expected: Vec<Expected>) -> io::Result<()> {
+    let mut of_disks: BTreeMap<Serial, Vec<ByteRange>> = BTreeMap::new();
+    for (serial, range) in expected {
+        of_disks.entry(serial).or_default().push(range);
+    }
+    for (serial, ranges) in of_disks {
+        let message = Message::ReadAhead {
+            serial,
+            expires: EXPIRES,
+            ranges,
+        };
+        let mut bytes = Vec::new();
+        Frame {
+            sequence: *sequence,
+            message,
+        }
+        .encode(&mut bytes);
+        match stream.try_write(&bytes) {
+            Ok(written) if written == bytes.len() => *sequence = sequence.wrapping_add(1),
+            // The rest of a frame would be missing.
+            Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The first frame. It fits into the buffer of a socket that is new: one that does not take it whole is given up.

@@ -1,5 +1,7 @@
 //! What the agent in a guest says of ranges of its disks, told to the shards that serve them.
 //!
+//! The other way go ranges that will be read, to a guest that follows them.
+//!
 //! A guest speaks for its own disks: those of the VM whose socket it is, by the serial numbers under which the VM sees them.
 //! Base images are others' too, and left out.
 
@@ -7,24 +9,82 @@ use super::registry::{Entry, Registry};
 use super::shards::Shards;
 use cache::Hint;
 use configuration::{Name, serial};
-use guest_protocol::{ByteRange, Class, Message};
-use shard::GuestHandle;
+use guest_protocol::{ByteRange, Class, Message, RANGES_MAX, Serial, Used};
+use shard::{GuestHandle, GuestTell};
 use std::sync::Arc;
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use units::{Bytes, Offset};
+
+/// Ranges that wait to be told to a guest: those beyond are not told.
+const EXPECTED_MAX: usize = 256;
+
+/// A range of a disk that will be read.
+pub(super) type Expected = (Serial, ByteRange);
 
 /// Tells what the guest of one VM says.
 pub(super) struct GuestHints {
     vm: Name,
     registry: Arc<Registry>,
     shards: Arc<Shards>,
+    expects: Sender<Expected>,
+    expected: Mutex<Receiver<Expected>>,
 }
 
 impl GuestHints {
     pub(super) fn new(vm: Name, registry: Arc<Registry>, shards: Arc<Shards>) -> Self {
+        let (expects, expected) = channel(EXPECTED_MAX);
         Self {
             vm,
             registry,
             shards,
+            expects,
+            expected: Mutex::new(expected),
+        }
+    }
+
+    /// What the guest should read ahead, once there is something.
+    pub(super) async fn expected(&self) -> Vec<Expected> {
+        let mut ranges = Vec::new();
+        let mut expected = self.expected.lock().await;
+        expected.recv_many(&mut ranges, RANGES_MAX).await;
+        ranges
+    }
+
+    /// The guest is gone: nobody follows any more.
+    pub(super) async fn end(&self) {
+        for disk in self.disks() {
+            let _ = self
+                .ask(&disk, |guest, reply| guest.listen(None, reply))
+                .await;
+        }
+        while self.expected.lock().await.try_recv().is_ok() {}
+    }
+
+    /// The guest reads ahead what it is told of, of all of its disks; it says how much of that it has not used.
+    async fn follow(&self, used: Used) {
+        let unused = used.of_bytes.saturating_sub(used.read_bytes);
+        for (at, disk) in self.disks().iter().enumerate() {
+            let Ok(serial) = serial(&disk.config).parse::<Serial>() else {
+                continue;
+            };
+            let expects = self.expects.clone();
+            let tell: GuestTell = Box::new(move |offset, length| {
+                if let Some(range) = ByteRange::new(offset, length) {
+                    // A guest that is slow is told less.
+                    let _ = expects.try_send((serial, range));
+                }
+            });
+            let _ = self
+                .ask(disk, |guest, reply| guest.listen(Some(tell), reply))
+                .await;
+            // One price is the VM's.
+            if at == 0 && unused > 0 {
+                let unused = Bytes::new(unused);
+                let _ = self
+                    .ask(disk, |guest, reply| guest.unused(unused, reply))
+                    .await;
+            }
         }
     }
 
@@ -63,10 +123,11 @@ impl GuestHints {
                 });
                 said.await.unwrap_or(count)
             }
-            Message::ReadAhead { .. }
-            | Message::Used(_)
-            | Message::Memory(_)
-            | Message::Sockets(_) => 0,
+            Message::Used(used) => {
+                self.follow(used).await;
+                0
+            }
+            Message::ReadAhead { .. } | Message::Memory(_) | Message::Sockets(_) => 0,
         }
     }
 

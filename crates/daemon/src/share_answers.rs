@@ -72,6 +72,7 @@ pub(super) fn share(report: &Report, about: About<'_>) -> Share {
         prefetch: about.foreseen.map(|seen| Prefetch {
             fetched_blocks: seen.fetched_blocks,
             used_blocks: seen.used_blocks,
+            told_blocks: seen.told_blocks,
             wasted_blocks: seen.wasted_blocks,
             precision: Prefetch::precision_of(seen.used_blocks, seen.wasted_blocks),
             refused_guesses: seen.refused_guesses,

@@ -30,8 +30,8 @@ impl Kind {
     }
 }
 
-/// Labels that prefetched blocks may have: of four miners in eight degrees of certainty.
-pub const LABELS: usize = 32;
+/// Labels that prefetched blocks may have: of four miners in eight degrees of certainty, and whether the guest was told.
+pub const LABELS: usize = 64;
 
 /// A row's tag is the kind, above these bits the label, and above those the tenant's slot.
 const KIND_BITS: u32 = 2;

@@ -71,7 +71,7 @@ struct Model {
     counts: [AheadCounts; TENANTS as usize],
     hot: BTreeMap<u64, usize>,
     /// By label: what of a tenant's has left unread, as the pool has told.
-    unread: [[u64; LABELS]; TENANTS as usize],
+    unread: [BTreeMap<u8, u64>; TENANTS as usize],
 }
 
 /// Whose guess a block is.
@@ -115,10 +115,13 @@ impl Model {
                 .take_unread(TenantSlot::new(tenant), |label, count| {
                     told[usize::from(label)] += u64::from(count);
                 });
-            for (total, told) in self.unread[of].iter_mut().zip(told) {
-                *total += told;
+            for (label, told) in (0..).zip(told) {
+                *self.unread[of].entry(label).or_default() += told;
             }
-            assert_eq!(self.unread[of].iter().sum::<u64>(), self.counts[of].wasted);
+            assert_eq!(
+                self.unread[of].values().sum::<u64>(),
+                self.counts[of].wasted
+            );
             let here: BTreeSet<u64> = self.ahead[of].iter().map(|(key, _)| *key).collect();
             for (number, told) in (0..).zip(told) {
                 let left = leaving[of].iter().filter(|key| !here.contains(key));
@@ -223,7 +226,7 @@ fn apply(pool: &mut Pool, model: &mut Model, step: &Step, now: usize) {
             pool.forget_tenant(TenantSlot::new(tenant));
             model.ahead[usize::from(tenant)].clear();
             model.counts[usize::from(tenant)] = AheadCounts::default();
-            model.unread[usize::from(tenant)] = [0; LABELS];
+            model.unread[usize::from(tenant)].clear();
         }
         Step::Resize(staged, hot) => {
             let policy = POLICIES[now % POLICIES.len()];

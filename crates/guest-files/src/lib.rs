@@ -11,18 +11,22 @@
 
 #![forbid(unsafe_code)]
 
+mod followed;
 mod handle;
 pub mod history;
 pub mod journal;
 mod limits;
 mod maps;
+mod places;
 mod plan;
 mod preload;
 mod settings;
 
+pub use followed::{Followed, Outcome};
 pub use handle::{Handle, NoHandle};
 pub use limits::{EXTENTS_MAX, FILES_MAX, HANDLE_BYTES_MAX, READ_BYTES};
 pub use maps::{Leaving, Maps, Use};
+pub use places::{Part, Places};
 pub use plan::{Extent, Plan, Read};
 pub use preload::{Preload, Step, Why};
 pub use settings::Settings;

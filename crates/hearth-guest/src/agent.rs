@@ -3,6 +3,7 @@
 use crate::args::Args;
 use crate::classes::{self, Folders};
 use crate::error::AgentError;
+use crate::follow::Follow;
 use crate::kernel::signals;
 use crate::kernel::uses::Watch;
 use crate::log::say;
@@ -35,6 +36,7 @@ struct Agent {
     port: Port,
     drops: bool,
     hints: Option<Hints>,
+    follow: Option<Follow>,
     began: std::time::Instant,
     is_incomplete: bool,
 }
@@ -79,6 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), AgentError> {
             next: Instant::ZERO,
             told: Vec::new(),
         }),
+        follow: args.read_ahead.then(Follow::default),
         began: std::time::Instant::now(),
         is_incomplete: false,
     };
@@ -125,7 +128,7 @@ impl Agent {
                 Some(_) => Duration::ZERO,
                 None => LOOK_INTERVAL.min(epoch),
             };
-            if is_ended(ends, pause)? {
+            if self.is_ended(ends, pause)? {
                 break;
             }
             let now = self.now();
@@ -150,7 +153,11 @@ impl Agent {
         }
         self.look()?;
         self.history.save(&self.maps)?;
-        say(&format!("ended: files={}", self.maps.len()));
+        let followed = self.follow.as_ref().map_or(0, Follow::bytes);
+        say(&format!(
+            "ended: files={} followed_bytes={followed}",
+            self.maps.len()
+        ));
         Ok(())
     }
 
@@ -160,6 +167,9 @@ impl Agent {
             let uses = self.watch.take().map_err(AgentError::Marks)?;
             for (handle, what) in &uses.files {
                 self.maps.used(handle, *what);
+                if let Some(follow) = &mut self.follow {
+                    follow.used(handle);
+                }
             }
             if uses.is_incomplete && !std::mem::replace(&mut self.is_incomplete, true) {
                 say("the kernel had to forget uses of files: more were used than it keeps");
@@ -170,11 +180,20 @@ impl Agent {
         }
         if self.port.look() {
             say("the host listens");
-            self.port.tell(memory::look());
+            let memory = memory::look();
+            self.port.tell(Message::Memory(memory));
+            // To say how it did is to say that it follows.
+            if let Some(follow) = &mut self.follow {
+                let used = follow.end_epoch(memory.available_bytes);
+                self.port.tell(Message::Used(used));
+            }
             if let Some(hints) = &mut self.hints {
                 hints.told.clear();
                 hints.next = Instant::ZERO;
             }
+        }
+        if let Some(follow) = &mut self.follow {
+            follow.read(&self.file_systems, &self.port.take_expected());
         }
         Ok(())
     }
@@ -188,7 +207,11 @@ impl Agent {
             return;
         }
         hints.next = now + hints.interval;
-        let messages = classes::messages(&self.maps, &self.file_systems, &hints.folders);
+        let found = classes::messages(&self.maps, &self.file_systems, &hints.folders);
+        let (messages, places) = found;
+        if let Some(follow) = &mut self.follow {
+            follow.set_places(places);
+        }
         if messages != hints.told {
             hints.told.clone_from(&messages);
             self.port.tell_ranges(messages);
@@ -203,13 +226,45 @@ impl Agent {
             }
         }
         let memory = memory::look();
-        self.port.tell(memory);
+        self.port.tell(Message::Memory(memory));
+        if let Some(follow) = &mut self.follow {
+            let used = follow.end_epoch(memory.available_bytes);
+            self.port.tell(Message::Used(used));
+        }
         if self.drops {
             let cache_memory = memory.available_bytes.saturating_add(memory.cache_bytes);
             let leaving = self.maps.end_epoch(cache_memory);
             self.let_leave(&leaving);
         } else {
             self.maps.end_epoch(u64::MAX);
+        }
+    }
+
+    /// Waits for a signal that ends the agent, at most so long, and no longer than until the host says something.
+    fn is_ended(&mut self, ends: &OwnedFd, pause: Duration) -> Result<bool, AgentError> {
+        let pause = Timespec::try_from(pause.to_std()).unwrap_or(Timespec {
+            tv_sec: 1,
+            tv_nsec: 0,
+        });
+        let mut polled = vec![PollFd::new(ends, PollFlags::IN)];
+        if self.follow.is_some() {
+            let port = self.port.awaited();
+            polled.extend(port.map(|port| PollFd::new(port, PollFlags::IN)));
+        }
+        match poll(&mut polled, Some(&pause)) {
+            Ok(_) => {
+                let is_ended = !polled[0].revents().is_empty();
+                let says = polled.get(1).map(PollFd::revents);
+                if says.is_some_and(|says| says.contains(PollFlags::HUP)) {
+                    self.port.hung_up();
+                }
+                Ok(is_ended)
+            }
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(AgentError::System {
+                what: "waiting",
+                source: error.into(),
+            }),
         }
     }
 
@@ -227,23 +282,5 @@ impl Agent {
                 let _ = fadvise(&file, 0, None, Advice::DontNeed);
             }
         }
-    }
-}
-
-/// Waits for a signal that ends the agent, at most so long.
-fn is_ended(ends: &OwnedFd, pause: Duration) -> Result<bool, AgentError> {
-    let mut polled = [PollFd::new(ends, PollFlags::IN)];
-    let pause = pause.to_std();
-    let pause = Timespec::try_from(pause).unwrap_or(Timespec {
-        tv_sec: 1,
-        tv_nsec: 0,
-    });
-    match poll(&mut polled, Some(&pause)) {
-        Ok(ready) => Ok(ready > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(AgentError::System {
-            what: "waiting",
-            source: error.into(),
-        }),
     }
 }

@@ -9,6 +9,10 @@ use units::Duration;
 /// The agent in a guest of Hearth: remembers which files matter, and reads them into memory after the next boot.
 #[derive(Clone, Debug, Parser)]
 #[command(version)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 pub(crate) struct Args {
     /// Where the history of files is kept
     #[arg(long, value_name = "DIR", default_value = "/var/lib/hearth-guest")]
@@ -52,6 +56,10 @@ pub(crate) struct Args {
         conflicts_with = "no_hints"
     )]
     pub(crate) hint_interval: Duration,
+
+    /// Reads ahead, by file, what the host expects to be read; of use where the host's cache has a prefetch policy
+    #[arg(long, conflicts_with = "no_hints")]
+    pub(crate) read_ahead: bool,
 
     /// Folders whose files do not outlive the boot: the host keeps them off its flash
     #[arg(

@@ -12,7 +12,7 @@ use crate::disks::Device;
 use crate::kernel::extents;
 use crate::mounts::unescaped;
 use crate::preload::{FileSystems, open};
-use guest_files::{Extent, Maps, journal};
+use guest_files::{Extent, Maps, Places, journal};
 use guest_protocol::{ByteRange, Class, Message, RANGES_MAX, Serial};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -53,8 +53,12 @@ const ORDER: [Class; 5] = [
     Class::Swap,
 ];
 
-/// The messages that tell it.
-pub(crate) fn messages(maps: &Maps, file_systems: &FileSystems, folders: &Folders) -> Vec<Message> {
+/// The messages that tell it, and where the files are that matter.
+pub(crate) fn messages(
+    maps: &Maps,
+    file_systems: &FileSystems,
+    folders: &Folders,
+) -> (Vec<Message>, Places<Serial>) {
     let mut classes = Classes::default();
     classes.add_swaps();
     for mount in file_systems.values() {
@@ -69,15 +73,22 @@ pub(crate) fn messages(maps: &Maps, file_systems: &FileSystems, folders: &Folder
             classes.add_below(path, class, DEPTH_MAX, &mut left);
         }
     }
+    let mut places = Places::default();
     for (handle, _) in maps.kept() {
-        if classes.told >= TOLD_MAX {
-            break;
-        }
-        if let Ok(file) = open(file_systems, handle) {
-            classes.add_file(&file, Class::Preferred);
-        }
+        let file = open(file_systems, handle).ok();
+        let Some((device, extents)) = file.and_then(|file| where_is(&file)) else {
+            continue;
+        };
+        places.add(device.serial, device.start.get(), handle, &extents);
+        classes.add_extents(&device, &extents, Class::Preferred);
     }
-    classes.into_messages()
+    (classes.into_messages(), places)
+}
+
+/// The device that a file is on, and its extents there.
+fn where_is(file: &File) -> Option<(Device, Vec<Extent>)> {
+    let device = Device::of(file.metadata().ok()?.dev())?;
+    Some((device, extents::of(file).ok()?))
 }
 
 impl Classes {
@@ -145,15 +156,14 @@ impl Classes {
     }
 
     fn add_file(&mut self, file: &File, class: Class) {
-        let about = file.metadata().ok();
-        let Some(device) = about.and_then(|about| Device::of(about.dev())) else {
-            return;
-        };
-        for extent in extents::of(file).unwrap_or_default() {
-            let Extent {
-                address, length, ..
-            } = extent;
-            self.add(&device, class, (address, length));
+        if let Some((device, extents)) = where_is(file) {
+            self.add_extents(&device, &extents, class);
+        }
+    }
+
+    fn add_extents(&mut self, device: &Device, extents: &[Extent], class: Class) {
+        for extent in extents {
+            self.add(device, class, (extent.address, extent.length));
         }
     }
 

@@ -4,7 +4,7 @@
 //! ```text
 //!   kernel ── uses, by handle ──► Maps (guest-files) ──► history ──► state directory, each 5 minutes
 //!   after the boot: history ──► Plan ──► readahead, in the order of the disk, until memory gets short
-//!   virtio-serial port org.hearth.guest.0 ◄──► Hello, Memory, Classes (guest-protocol)
+//!   virtio-serial port org.hearth.guest.0 ◄──► Hello, Memory, Classes, ReadAhead, Used (guest-protocol)
 //! ```
 //!
 //! One thread, one loop (`agent.rs`). Privileges: `CAP_SYS_ADMIN` for the marks of the first moment, then only
@@ -16,6 +16,7 @@ mod args;
 mod classes;
 mod disks;
 mod error;
+mod follow;
 mod kernel;
 mod log;
 mod memory;

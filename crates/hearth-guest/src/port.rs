@@ -3,7 +3,7 @@
 //! The port is looked at once a second and never waited for: while nobody listens at the other end a write would
 //! block, and a read ends at once.
 
-use guest_protocol::{Frame, Frames, Hello, Memory, Message, PADDING, Serial};
+use guest_protocol::{ByteRange, Frame, Frames, Hello, Message, PADDING, Serial};
 use rustix::fs::OFlags;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -11,6 +11,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+/// Ranges that the host expects to be read, and that wait: those of a read of the port.
+const EXPECTED_MAX: usize = 1024;
 /// Messages that wait and are sent at one look: what the port has room for.
 const SENT_AT_ONCE: usize = 8;
 /// Bytes that are read at once, and at one look: the host sends a frame now and then.
@@ -22,6 +24,10 @@ pub(crate) struct Port {
     opened: Option<Opened>,
     /// What is still to be said.
     waiting: VecDeque<Message>,
+    /// What the host expects to be read.
+    expected: Vec<(Serial, ByteRange)>,
+    /// Whether the host had gone when the port was waited for last.
+    has_hung_up: bool,
 }
 
 struct Opened {
@@ -38,6 +44,8 @@ impl Port {
             name: name.to_owned(),
             opened: None,
             waiting: VecDeque::new(),
+            expected: Vec::new(),
+            has_hung_up: false,
         }
     }
 
@@ -50,7 +58,7 @@ impl Port {
         let Some(opened) = &mut self.opened else {
             return false;
         };
-        let looked = opened.look();
+        let looked = opened.look(&mut self.expected);
         if looked.is_err() {
             // The port was unplugged; it may come back under another number.
             self.opened = None;
@@ -69,6 +77,25 @@ impl Port {
         self.waiting.push_back(Message::Hello(hello()));
         self.waiting.extend(classes);
         self.send_waiting();
+    }
+
+    /// What the host expects to be read since this was asked.
+    pub(crate) fn take_expected(&mut self) -> Vec<(Serial, ByteRange)> {
+        std::mem::take(&mut self.expected)
+    }
+
+    /// The port, to wait until the host says something; none while there is no host: then waiting would end at once.
+    pub(crate) fn awaited(&mut self) -> Option<&File> {
+        let has_hung_up = std::mem::take(&mut self.has_hung_up);
+        let opened = self.opened.as_ref();
+        opened
+            .filter(|opened| opened.next.is_some() && !has_hung_up)
+            .map(|opened| &opened.file)
+    }
+
+    /// Waiting for the port has ended since the host is gone.
+    pub(crate) fn hung_up(&mut self) {
+        self.has_hung_up = true;
     }
 
     fn send_waiting(&mut self) {
@@ -92,12 +119,12 @@ impl Port {
         opened.is_some_and(|opened| opened.next.is_some())
     }
 
-    /// Says how the memory is, if the host listens.
-    pub(crate) fn tell(&mut self, memory: Memory) {
+    /// Says something, if the host listens.
+    pub(crate) fn tell(&mut self, message: Message) {
         if let Some(opened) = &mut self.opened
             && opened.next.is_some()
         {
-            opened.send(&[], Message::Memory(memory));
+            opened.send(&[], message);
         }
     }
 }
@@ -119,7 +146,7 @@ impl Opened {
         })
     }
 
-    fn look(&mut self) -> io::Result<bool> {
+    fn look(&mut self, expected: &mut Vec<(Serial, ByteRange)>) -> io::Result<bool> {
         let mut buffer = [0; READ_BYTES];
         let bytes = match self.file.read(&mut buffer) {
             Ok(bytes) => bytes,
@@ -128,9 +155,15 @@ impl Opened {
         };
         self.frames.push(&buffer[..bytes]);
         while let Some(next) = self.frames.take() {
-            if let Ok(Message::Hello(_)) = next.and_then(Message::decode) {
+            match next.and_then(Message::decode) {
                 // The daemon was started anew, or is another host's: it does not know us.
-                self.next = None;
+                Ok(Message::Hello(_)) => self.next = None,
+                // It is looked at before it expires.
+                Ok(Message::ReadAhead { serial, ranges, .. }) => {
+                    let room = EXPECTED_MAX.saturating_sub(expected.len());
+                    expected.extend(ranges.into_iter().take(room).map(|range| (serial, range)));
+                }
+                Ok(_) | Err(_) => {}
             }
         }
         if self.next.is_some() {

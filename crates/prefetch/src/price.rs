@@ -252,6 +252,28 @@ impl Price {
         self.level -= MILLION;
     }
 
+    /// The guest read a fetched block of which it had been told: that says nothing of the guess.
+    pub fn read_when_told(&mut self, label: Label) {
+        self.kinds[label.kind()].outstanding -= 1;
+    }
+
+    /// A fetched block of which the guest had been told left memory without having been read. It costs as much as any; that the
+    /// guest did not follow says nothing of the guess.
+    pub fn wasted_when_told(&mut self, label: Label) {
+        self.kinds[label.kind()].outstanding -= 1;
+        self.level -= MILLION;
+    }
+
+    /// The guest says that it has read so many blocks because it was told of them, and has not used them. A bucket is emptied by
+    /// that at most.
+    pub fn unused_by_guest(&mut self, blocks: u64) {
+        let bucket = i64::from(self.settings.bucket) * MILLION;
+        let blocks = i64::try_from(blocks).unwrap_or(i64::MAX);
+        let spent = self.level.saturating_sub(blocks.saturating_mul(MILLION));
+        // A guest that exaggerates waits for two buckets at most.
+        self.level = spent.max(self.level.min(-bucket));
+    }
+
     /// Blocks that were fetched and of which is not known yet what becomes of them.
     ///
     /// # Panics

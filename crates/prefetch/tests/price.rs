@@ -354,3 +354,44 @@ fn an_empty_bucket_fetches_nothing() {
     }
     assert_eq!(memory.wasted, lost);
 }
+
+/// A guest that reads what it is told of says nothing of the guess: a miner that is always wrong is not heard because the guest
+/// follows it, and one that is right is heard although the guest does not.
+#[test]
+fn what_the_guest_reads_because_it_was_told_is_no_outcome() {
+    let precision_decides = |follows: bool| {
+        let mut price = Price::new(settings(64), 1);
+        for block in 0..2_000 {
+            price.demanded(key(block));
+            let Answer::Fetch(label) = price.offer(0, SURE, &[key(1 << 30 | block)]) else {
+                continue;
+            };
+            // One of eight is held out: the guest is not told, and does not read the block.
+            match block % 8 {
+                0 => price.wasted(label),
+                _ if follows => price.read_when_told(label),
+                _ => price.wasted_when_told(label),
+            }
+        }
+        price.offer(0, SURE, &[key(1 << 31)])
+    };
+    assert_eq!(precision_decides(true), Answer::Refuse);
+    assert_eq!(precision_decides(false), Answer::Refuse);
+}
+
+#[test]
+fn what_the_guest_has_not_used_is_paid_for_and_an_exaggeration_ends() {
+    let mut price = Price::new(settings(64), 1);
+    let fetches = |price: &mut Price, at: u64| {
+        let answer = price.offer(0, SURE, &[key(at)]);
+        if let Answer::Fetch(label) = answer {
+            price.used(label);
+        }
+        answer != Answer::Refuse
+    };
+    assert!((0..200).all(|at| fetches(&mut price, at)), "a good miner");
+    price.unused_by_guest(u64::MAX);
+    assert!(!fetches(&mut price, 300), "the bucket is empty");
+    (0..2 * 64 * 10).for_each(|block| price.demanded(key(1 << 20 | block)));
+    assert!(fetches(&mut price, 301), "two buckets are paid");
+}

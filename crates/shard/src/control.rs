@@ -8,8 +8,8 @@ mod hints;
 mod images;
 mod roaming;
 
-pub use hints::GuestHandle;
 use hints::OfGuest;
+pub use hints::{GuestHandle, GuestTell};
 pub(crate) use images::OfImage;
 pub use images::{AttachedImage, ImageHandle};
 pub(crate) use roaming::{Ahead, Borrow, Roaming};

@@ -6,6 +6,7 @@
 //! A draining disk takes no more requests. Once its clients are gone and neither the cache nor
 //! its origin has anything of it in flight, the cache is told to detach it.
 
+use crate::control::GuestTell;
 use crate::error::{Reply, ShardError};
 use crate::failures::Failure;
 use crate::latency::Timed;
@@ -16,7 +17,7 @@ use block_io::{BlockCipher, OriginGeometry};
 use cache::{Cache, DropReason, OfDirty, Tenure, Verb};
 use frontend::{Counters, FrontEnd, Offer};
 use origin::Origin;
-use units::{Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
+use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
 
 /// The origin of a disk, through the ring and timed.
 pub(crate) type DiskOrigin = Timed<Box<dyn Origin>>;
@@ -65,6 +66,8 @@ pub(crate) struct Disk {
     found: Found,
     /// Who writes down what its guests ask.
     tap: Option<Tap>,
+    /// Its guest, if that wants to know what it will read.
+    guest: Option<GuestTell>,
     /// What connections that have gone had counted.
     counted_before: Vec<(FrontEnd, Counters)>,
     failed_requests: u64,
@@ -93,6 +96,7 @@ impl Disk {
             connections: 0,
             found: Found::default(),
             tap: None,
+            guest: None,
             counted_before: Vec::new(),
             failed_requests: 0,
             latency: GuestLatency::default(),
@@ -224,6 +228,18 @@ impl Disk {
             && !tap.tell(verb, vm, now)
         {
             self.tap = None;
+        }
+    }
+
+    /// Whom to tell what will be read, if anybody.
+    pub(crate) fn set_guest(&mut self, guest: Option<GuestTell>) {
+        self.guest = guest;
+    }
+
+    /// These blocks are in memory because they will be read.
+    pub(crate) fn tell_guest(&self, first: BlockIndex, count: u64) {
+        if let Some(tell) = &self.guest {
+            tell(first.start(), Bytes::new(count * BLOCK_BYTES));
         }
     }
 

@@ -58,7 +58,7 @@ mod status;
 mod tap;
 mod tripwire;
 
-pub use control::{Attached, AttachedImage, GuestHandle, ImageHandle, ShardHandle};
+pub use control::{Attached, AttachedImage, GuestHandle, GuestTell, ImageHandle, ShardHandle};
 pub use error::{Reply, ShardError, SpawnError};
 pub use frontend::Offer;
 pub use latency::{Bucket, Histogram, ReadWrite};

@@ -329,6 +329,11 @@ impl Shard {
                 let disk = (disk, self.disks.name_of(disk));
                 self.repeats.flash_damaged(flash, disk, block, at, self.now);
             }
+            Effect::Expected { disk, first, count } => {
+                if let Some(disk) = self.disks.get(disk) {
+                    disk.tell_guest(first, count);
+                }
+            }
             Effect::Lent { loan, result } => self.jobs.lent(loan, result),
             Effect::ControlDone { id, result } => self.control_done(id, result),
         }

@@ -87,6 +87,27 @@ impl Cache {
         self.state.disks.hints_mut().forget(disk);
     }
 
+    /// Whether the guest of a disk reads ahead what it is told of ([`crate::Effect::Expected`]), from now on.
+    pub fn set_listening(&mut self, disk: DiskSlot, listens: bool) {
+        let is_own = self
+            .state
+            .disks
+            .get(disk)
+            .is_some_and(|disk| disk.views.is_none());
+        let foresight = self.state.reads.foresight_mut();
+        foresight.set_listening(disk, listens && is_own);
+    }
+
+    /// The guest of a disk has read so many bytes because it was told of them, and has not used them. It may say anything: the worst
+    /// is that nothing is read ahead of its VM for a while.
+    pub fn unused_by_guest(&mut self, disk: DiskSlot, bytes: Bytes) {
+        let blocks = bytes.get() / BLOCK_BYTES;
+        self.state
+            .reads
+            .foresight_mut()
+            .unused_by_guest(disk, blocks);
+    }
+
     /// Lets a VM read a shared disk, under the slot that is returned. It may join several times,
     /// once for each connection, and leaves as often.
     ///

@@ -16,7 +16,7 @@
 
 use super::GuestReads;
 use super::misses::fetch;
-use crate::api::Tenure;
+use crate::api::{Effect, Tenure};
 use crate::fills::Fill;
 use crate::foresight::{Due, Promise};
 use crate::guard::{Guard, holds};
@@ -118,6 +118,7 @@ impl<'a, 'b> Foreseeing<'a, 'b> {
         self.0.state.foresight.came(fill.disk, promise, fill.count);
         let is_right = !fill.killed || !holds(Guard::KilledGuessStaysOut);
         let pages = bytes.filter(|_| is_right && self.may_keep(fill.disk, promise));
+        let mut kept = Vec::new();
         for at in 0..fill.count {
             let block = fill.first.advance(at);
             if fill.waiters.iter().any(|waiter| waiter.has(at)) {
@@ -128,9 +129,21 @@ impl<'a, 'b> Foreseeing<'a, 'b> {
                 let from = index(at * BLOCK_BYTES);
                 self.keep((fill.disk, block), promise, &pages[from..from + PAGE_BYTES])
             });
-            if !has_frame {
+            if has_frame {
+                kept.push(block);
+            } else {
                 self.0.state.foresight.wasted(promise);
             }
+        }
+        for run in kept
+            .chunk_by(|one, next| one.next() == *next)
+            .filter(|_| promise.is_told)
+        {
+            self.0.ports.push(Effect::Expected {
+                disk: fill.disk,
+                first: run[0],
+                count: run.len() as u64,
+            });
         }
     }
 

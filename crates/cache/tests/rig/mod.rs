@@ -96,6 +96,8 @@ pub(crate) struct Rig {
     outcomes: BTreeMap<u64, Result<ControlOutcome, ControlError>>,
     /// What another host was answered last.
     lent: Option<Result<Borrowed, NotLent>>,
+    /// What the guest is told of, as first blocks and numbers of blocks.
+    pub(crate) expected: Vec<(u64, u64)>,
     next: u64,
 }
 
@@ -214,6 +216,7 @@ impl Rig {
             in_place: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             lent: None,
+            expected: Vec::new(),
             next: 0,
         };
         rig.recover();
@@ -411,6 +414,7 @@ impl Rig {
                 self.cache_mut().owned(token, recorded, now);
             }
             Effect::Retain(_) | Effect::Damaged { .. } => {}
+            Effect::Expected { first, count, .. } => self.expected.push((first.get(), count)),
             Effect::Lent { result, .. } => self.lent = Some(result),
             Effect::ControlDone { id, result } => {
                 assert!(self.outcomes.insert(id.0, result).is_none());

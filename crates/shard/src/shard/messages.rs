@@ -70,7 +70,7 @@ impl Shard {
             } => reply(self.connect(disk, client, vm.as_deref())),
             Message::Stop { reply } => self.stop(reply),
             Message::Guest { disk, what } => {
-                what.tell(&mut self.cache, self.disks.serving(disk));
+                what.tell(&mut self.cache, &mut self.disks, disk);
             }
             Message::Roaming { disk, what } => self.about_roaming(disk, what),
             Message::Recorded { token, recorded } => {

@@ -73,7 +73,7 @@ impl Host {
                 let state = &mut self.life.state_directory;
                 state.record(token, incarnation, true, device, run);
             }
-            Effect::Damaged { .. } => {}
+            Effect::Damaged { .. } | Effect::Expected { .. } => {}
             Effect::Lent { .. } => unreachable!("nothing is borrowed"),
             Effect::ControlDone { id, result } => {
                 let (operator, _, mut cx) = self.parts(run, disks);

@@ -273,8 +273,12 @@ fn in_memory(of: &VmCounters) -> String {
 
 fn prefetched(of: &Prefetch) -> String {
     let known = of.used_blocks + of.wasted_blocks;
+    let told = match of.told_blocks {
+        0 => String::new(),
+        some => format!(" ({some} when the guest was told)"),
+    };
     format!(
-        "{} blocks: {} used, {} wasted, precision {}; {} of memory",
+        "{} blocks: {} used{told}, {} wasted, precision {}; {} of memory",
         of.fetched_blocks,
         of.used_blocks,
         of.wasted_blocks,
