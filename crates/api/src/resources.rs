@@ -1,6 +1,6 @@
 //! What the admin API tells of the host's resources, and takes from the resource monitor.
 
-use monitor::{HostReading, HostUsage};
+use monitor::{HostReading, HostUsage, VmFigures};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,7 +26,7 @@ pub struct ResourceSample {
     pub seconds: f64,
     /// The host.
     pub host: HostUsage,
-    /// The VMs whose processes are known, by name.
+    /// The VMs whose processes are known, or of which QEMU or libvirt says something, by name.
     pub vms: Vec<VmUsage>,
 }
 
@@ -43,6 +43,9 @@ pub struct VmUsage {
     pub memory_share: f64,
     /// The memory.
     pub memory_bytes: u64,
+    /// What QEMU or libvirt says of it, where the monitor may ask them.
+    #[serde(flatten)]
+    pub figures: VmFigures,
 }
 
 /// What a VM used of processors.

@@ -1,7 +1,7 @@
 //! What the host and its VMs use, as `hearth monitor` reads it: the daemon's own unit sees no process but its own.
 //!
 //! ```text
-//!   a client over a unix socket ─► its process is the VM's ─► Watched ─► hearth monitor reads /proc
+//!   a client over a unix socket ─► its process is the VM's ─► Watched ─► hearth monitor reads /proc, asks QEMU, libvirt
 //!                                                               ▲             │ Reading
 //!            GET /v1/resources, metrics ◄── the last samples ◄──┴─────────────┘
 //! ```
@@ -9,10 +9,11 @@
 //! Invariants:
 //! - A process is a VM's from its first connection until the monitor, asked about it, does not find it.
 //! - At most [`PROCESSES_MAX`] processes are watched.
+//! - What QEMU or libvirt says of a VM without a disk here is not kept.
 
 use api::resources::{ResourceSample, Resources, VmCpu, VmUsage, Watched};
 use configuration::Name;
-use monitor::{History, Reading, Usage};
+use monitor::{History, Reading, Usage, VmReading};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -50,8 +51,9 @@ impl HostResources {
         }
     }
 
-    /// The monitor has read the host, and the processes that it was asked about. What it reads next.
-    pub(super) fn read(&self, reading: Reading) -> Watched {
+    /// The monitor has read the host, and the processes that it was asked about, while these VMs have disks here. What it
+    /// reads next.
+    pub(super) fn read(&self, reading: Reading, here: &BTreeSet<Name>) -> Watched {
         let mut state = self.lock();
         let state = &mut *state;
         let there: BTreeSet<i32> = reading.processes.iter().map(|of| of.pid).collect();
@@ -61,7 +63,7 @@ impl HostResources {
             .retain(|pid, _| there.contains(pid) || !asked.contains(pid));
         let before = state.last.as_ref().map(|(_, before)| before);
         if let Some(usage) = before.and_then(|before| Usage::between(before, &reading)) {
-            state.take(&usage);
+            state.take(&usage, &reading.vms, here);
         }
         state.last = Some((Instant::now(), reading));
         state.asked = state.processes.keys().copied().collect();
@@ -90,16 +92,20 @@ impl HostResources {
 }
 
 impl State {
-    fn take(&mut self, usage: &Usage) {
+    fn take(&mut self, usage: &Usage, told: &[VmReading], here: &BTreeSet<Name>) {
         let mut vms: BTreeMap<&Name, VmUsage> = BTreeMap::new();
+        for of in told {
+            // A host has VMs that are none of ours, with names that are none here.
+            if let Some(vm) = of.vm.parse::<Name>().ok().and_then(|vm| here.get(&vm)) {
+                let known = vms.entry(vm).or_insert_with(|| nothing_used(vm));
+                known.figures = of.figures;
+            }
+        }
         for process in &usage.processes {
             let Some(vm) = self.processes.get(&process.pid) else {
                 continue;
             };
-            let of = vms.entry(vm).or_insert_with(|| VmUsage {
-                vm: vm.to_string(),
-                ..VmUsage::default()
-            });
+            let of = vms.entry(vm).or_insert_with(|| nothing_used(vm));
             of.processes += 1;
             of.cpu_share += process.cpu_share;
             of.memory_share += process.memory_share;
@@ -118,10 +124,18 @@ impl State {
     }
 }
 
+/// A VM of which nothing is known yet.
+fn nothing_used(vm: &Name) -> VmUsage {
+    VmUsage {
+        vm: vm.to_string(),
+        ..VmUsage::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use monitor::{HostReading, ProcessReading};
+    use monitor::{HostReading, ProcessReading, VmFigures};
 
     fn reading(at: f64, processes: &[(i32, f64)]) -> Reading {
         let process = |(pid, cpu_seconds): &(i32, f64)| ProcessReading {
@@ -140,7 +154,12 @@ mod tests {
                 ..HostReading::default()
             },
             processes: processes.iter().map(process).collect(),
+            vms: Vec::new(),
         }
+    }
+
+    fn read(resources: &HostResources, reading: Reading) -> Watched {
+        resources.read(reading, &["web", "db"].map(vm).into())
     }
 
     fn vm(name: &str) -> Name {
@@ -155,9 +174,9 @@ mod tests {
         resources.came(vm("web"), Some(8));
         resources.came(vm("db"), Some(9));
         resources.came(vm("far"), None);
-        assert_eq!(resources.read(reading(10.0, &[])).processes, [7, 8, 9]);
-        resources.read(reading(20.0, &[(7, 1.0), (8, 2.0), (9, 3.0)]));
-        resources.read(reading(30.0, &[(7, 3.0), (8, 5.0), (9, 3.0)]));
+        assert_eq!(read(&resources, reading(10.0, &[])).processes, [7, 8, 9]);
+        read(&resources, reading(20.0, &[(7, 1.0), (8, 2.0), (9, 3.0)]));
+        read(&resources, reading(30.0, &[(7, 3.0), (8, 5.0), (9, 3.0)]));
         let shown = resources.shown(1);
         let [sample] = &shown.samples[..] else {
             panic!("{shown:?}")
@@ -180,12 +199,12 @@ mod tests {
     fn a_process_that_is_not_found_is_forgotten() {
         let resources = HostResources::default();
         resources.came(vm("web"), Some(7));
-        resources.read(reading(1.0, &[]));
+        read(&resources, reading(1.0, &[]));
         // It comes after the question.
         resources.came(vm("web"), Some(8));
-        assert_eq!(resources.read(reading(2.0, &[])).processes, [8]);
-        assert_eq!(resources.read(reading(3.0, &[(8, 0.0)])).processes, [8]);
-        assert!(resources.read(reading(4.0, &[])).processes.is_empty());
+        assert_eq!(read(&resources, reading(2.0, &[])).processes, [8]);
+        assert_eq!(read(&resources, reading(3.0, &[(8, 0.0)])).processes, [8]);
+        assert!(read(&resources, reading(4.0, &[])).processes.is_empty());
         assert!(resources.shown(1).vm_cpu.is_empty());
     }
 
@@ -195,9 +214,35 @@ mod tests {
         for pid in 0..i32::try_from(2 * PROCESSES_MAX).unwrap() {
             resources.came(vm("web"), Some(pid));
         }
-        assert_eq!(
-            resources.read(reading(1.0, &[])).processes.len(),
-            PROCESSES_MAX
-        );
+        let watched = read(&resources, reading(1.0, &[]));
+        assert_eq!(watched.processes.len(), PROCESSES_MAX);
+    }
+
+    #[test]
+    fn what_qemu_says_is_kept_of_vms_with_disks_here() {
+        let resources = HostResources::default();
+        let of = |vm: &str| VmReading {
+            vm: vm.to_owned(),
+            figures: VmFigures {
+                vcpus: Some(4),
+                ..VmFigures::default()
+            },
+        };
+        let told = |at, vms: &[&str]| Reading {
+            vms: vms.iter().map(|vm| of(vm)).collect(),
+            ..reading(at, &[(7, at)])
+        };
+        resources.came(vm("web"), Some(7));
+        read(&resources, told(10.0, &["db"]));
+        read(&resources, told(20.0, &["web", "db", "far", "no name/"]));
+        let known = resources.shown(1).samples.remove(0).vms;
+        let known: Vec<_> = known
+            .iter()
+            .map(|of| (of.vm.as_str(), of.processes, of.figures.vcpus))
+            .collect();
+        assert_eq!(known, [("db", 0, Some(4)), ("web", 1, Some(4))]);
+        read(&resources, told(30.0, &[]));
+        let known = resources.shown(1).samples.remove(0).vms;
+        assert_eq!((known.len(), known[0].figures), (1, VmFigures::default()));
     }
 }

@@ -1,5 +1,6 @@
 //! The counters of a host and of processes, as the kernel's files have them (`proc(5)`).
 
+use crate::vm::VmReading;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,6 +19,9 @@ pub struct Reading {
     pub host: HostReading,
     /// Processes that were asked about and are there.
     pub processes: Vec<ProcessReading>,
+    /// What QEMU or libvirt says of VMs, where the monitor may ask them.
+    #[serde(default)]
+    pub vms: Vec<VmReading>,
 }
 
 /// A host's counters since its boot, and its memory.
@@ -82,7 +86,7 @@ const fn lacks(file: &'static str, what: &'static str) -> Unreadable {
 }
 
 impl Reading {
-    /// What the texts say of a host, and processes beside it.
+    /// What the texts say of a host, and processes beside it; nothing of what QEMU or libvirt says.
     ///
     /// # Errors
     /// If a text lacks what `proc(5)` says of it.
@@ -93,6 +97,7 @@ impl Reading {
             uptime_seconds: uptime.ok_or(lacks("/proc/uptime", "the uptime"))?,
             host: HostReading::new(texts)?,
             processes,
+            vms: Vec::new(),
         })
     }
 }

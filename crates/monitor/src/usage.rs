@@ -140,6 +140,7 @@ mod tests {
                 disk_bytes: 0,
             },
             processes: vec![process(1, 5, 7.0), process(2, 6, 9.0)],
+            vms: Vec::new(),
         };
         let now = Reading {
             uptime_seconds: 110.0,
@@ -158,6 +159,7 @@ mod tests {
                 process(2, 99, 12.0),
                 process(3, 7, 8.0),
             ],
+            vms: Vec::new(),
         };
         (before, now)
     }

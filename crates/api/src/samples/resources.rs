@@ -1,7 +1,7 @@
 //! What a made-up monitor says.
 
 use crate::resources::{ResourceSample, Resources, VmCpu, VmUsage};
-use monitor::{HostReading, HostUsage};
+use monitor::{BlockReading, HostReading, HostUsage, VmFigures};
 
 /// A host with one VM at work.
 pub fn resources() -> Resources {
@@ -21,6 +21,17 @@ pub fn resources() -> Resources {
             cpu_share: 0.125,
             memory_share: 0.0625,
             memory_bytes: 4 << 30,
+            figures: VmFigures {
+                vcpus: Some(8),
+                given_memory_bytes: Some(6 << 30),
+                balloon_bytes: Some(3 << 30),
+                block: Some(BlockReading {
+                    read_bytes: 7 << 30,
+                    written_bytes: 1 << 30,
+                    reads: 90_000,
+                    writes: 12_000,
+                }),
+            },
         }],
     };
     Resources {

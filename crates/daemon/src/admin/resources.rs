@@ -2,6 +2,7 @@
 
 use super::{Answer, Body, Shared, parse};
 use crate::Control;
+use crate::registry::Entry;
 use api::resources::{Resources, Watched};
 use api::types::Problem;
 use axum::extract::{Query, State};
@@ -47,5 +48,9 @@ pub(super) async fn show_resources(
 ))]
 pub(super) async fn take_reading(State(control): Shared, body: Body) -> Answer<Watched> {
     let reading: Reading = parse(body)?;
-    Ok(Json(control.disk_sockets().resources().read(reading)))
+    let entries = control.registry().all();
+    let own = entries.iter().filter(|entry| !entry.config.shared);
+    let here = own.map(Entry::vm).collect();
+    let resources = control.disk_sockets().resources();
+    Ok(Json(resources.read(reading, &here)))
 }

@@ -3,7 +3,7 @@
 use super::encode::{Number, Snapshot};
 use super::family::{Family, Read, Series};
 use api::resources::VmUsage;
-use monitor::HostReading;
+use monitor::{BlockReading, HostReading, VmFigures};
 
 /// A series of the host, if a monitor says something of it.
 fn host(
@@ -28,6 +28,42 @@ fn vms<'a>(snapshot: &'a Snapshot, out: &mut Vec<Series<'a>>, value: fn(&VmUsage
             labels: vec![("vm", vm.vm.as_str())],
             value: value(vm),
         });
+    }
+}
+
+/// A series of each VM of which QEMU or libvirt says this.
+fn told<'a>(
+    snapshot: &'a Snapshot,
+    out: &mut Vec<Series<'a>>,
+    value: fn(&VmFigures) -> Option<u64>,
+) {
+    let last = snapshot.resources.samples.last();
+    for vm in last.iter().flat_map(|sample| &sample.vms) {
+        out.extend(value(&vm.figures).map(|value| Series {
+            labels: vec![("vm", vm.vm.as_str())],
+            value: Number::Whole(value),
+        }));
+    }
+}
+
+/// A series of what each VM reads from its disks, and one of what it writes.
+fn of_disks<'a>(
+    snapshot: &'a Snapshot,
+    out: &mut Vec<Series<'a>>,
+    value: fn(&BlockReading) -> [u64; 2],
+) {
+    let last = snapshot.resources.samples.last();
+    for vm in last.iter().flat_map(|sample| &sample.vms) {
+        let both = vm.figures.block.iter().flat_map(value);
+        out.extend(
+            ["read", "write"]
+                .into_iter()
+                .zip(both)
+                .map(|(op, value)| Series {
+                    labels: vec![("vm", vm.vm.as_str()), ("op", op)],
+                    value: Number::Whole(value),
+                }),
+        );
     }
 }
 
@@ -133,6 +169,47 @@ pub(super) const FAMILIES: &[Family] = &[
         labels: &["vm"],
         read: Read::Gauge(|snapshot, out| {
             vms(snapshot, out, |vm| Number::Whole(vm.memory_bytes));
+        }),
+    },
+    Family {
+        name: "vm_vcpus",
+        unit: None,
+        help: "Processors that the guest has, where QEMU or libvirt says so",
+        labels: &["vm"],
+        read: Read::Gauge(|snapshot, out| told(snapshot, out, |vm| vm.vcpus)),
+    },
+    Family {
+        name: "vm_given_memory",
+        unit: Some("bytes"),
+        help: "Memory that the VM was given, where QEMU or libvirt says so",
+        labels: &["vm"],
+        read: Read::Gauge(|snapshot, out| told(snapshot, out, |vm| vm.given_memory_bytes)),
+    },
+    Family {
+        name: "vm_balloon",
+        unit: Some("bytes"),
+        help: "Memory that the balloon leaves the guest, where QEMU or libvirt says so",
+        labels: &["vm"],
+        read: Read::Gauge(|snapshot, out| told(snapshot, out, |vm| vm.balloon_bytes)),
+    },
+    Family {
+        name: "vm_block",
+        unit: Some("bytes"),
+        help: "Bytes that the VM's disks read and wrote, where QEMU or libvirt says so; a vhost-user disk is not among them",
+        labels: &["vm", "op"],
+        read: Read::Counter(|snapshot, out| {
+            of_disks(snapshot, out, |block| {
+                [block.read_bytes, block.written_bytes]
+            });
+        }),
+    },
+    Family {
+        name: "vm_block_requests",
+        unit: None,
+        help: "Requests of the VM's disks, where QEMU or libvirt says so; a vhost-user disk is not among them",
+        labels: &["vm", "op"],
+        read: Read::Counter(|snapshot, out| {
+            of_disks(snapshot, out, |block| [block.reads, block.writes]);
         }),
     },
 ];

@@ -1,11 +1,15 @@
 //! `hearth monitor`, which reads what the host and its VMs use, and `hearth resources`, which shows it.
 
 pub mod args;
+mod libvirt;
 mod monitor;
+mod qmp;
+mod sources;
 
 pub(crate) use monitor::run as monitor;
 
 use crate::terminal::{Side, Table, quantity};
+use ::monitor::VmFigures;
 use api::resources::{ResourceSample, Resources};
 use std::fmt::{self, Write};
 
@@ -67,25 +71,51 @@ fn over_time(resources: &Resources) -> Table {
     table
 }
 
-/// A line for each VM.
+/// A line for each VM. What QEMU or libvirt says has columns if either says something.
 fn vms(sample: &ResourceSample) -> Table {
-    let mut table = Table::new(&[
+    let is_told = sample
+        .vms
+        .iter()
+        .any(|vm| vm.figures != VmFigures::default());
+    let mut columns = vec![
         ("vm", Side::Left),
         ("processes", Side::Right),
         ("cpu", Side::Right),
         ("memory", Side::Right),
         ("", Side::Right),
-    ]);
+    ];
+    if is_told {
+        columns.extend(
+            ["vcpus", "given", "balloon", "disks read", "written"].map(|name| (name, Side::Right)),
+        );
+    }
+    let mut table = Table::new(&columns);
     for vm in &sample.vms {
-        table.row(vec![
+        let mut row = vec![
             vm.vm.clone(),
             vm.processes.to_string(),
             quantity::share(vm.cpu_share),
             quantity::share(vm.memory_share),
             quantity::bytes(vm.memory_bytes),
-        ]);
+        ];
+        if is_told {
+            row.extend(told(&vm.figures));
+        }
+        table.row(row);
     }
     table
+}
+
+/// What QEMU or libvirt says of a VM; dashes for the rest.
+fn told(of: &VmFigures) -> [String; 5] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    [
+        or_dash(of.vcpus.map(|vcpus| vcpus.to_string())),
+        or_dash(of.given_memory_bytes.map(quantity::bytes)),
+        or_dash(of.balloon_bytes.map(quantity::bytes)),
+        or_dash(of.block.map(|block| quantity::bytes(block.read_bytes))),
+        or_dash(of.block.map(|block| quantity::bytes(block.written_bytes))),
+    ]
 }
 
 #[cfg(test)]
@@ -107,9 +137,18 @@ mod tests {
             "web-1",
             "12.5%",
             "40.0Mbit/s",
+            "3.00GiB",
         ] {
             assert!(shown.contains(whole), "{whole}\n{shown}");
         }
+    }
+
+    #[test]
+    fn what_nobody_says_has_no_column() {
+        let mut resources = samples::resources();
+        assert!(text(&resources).contains("BALLOON"));
+        resources.samples[0].vms[0].figures = VmFigures::default();
+        assert!(!text(&resources).contains("BALLOON"));
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! The loop of `hearth monitor`: reads `/proc`, tells the daemon, and is told which processes to read next.
+//! The loop of `hearth monitor`: reads `/proc`, takes what QEMU and libvirt have said, tells the daemon, and is told which
+//! processes to read next.
 //!
 //! It is a process of its own, since the daemon's unit hides all processes but its own from it.
 
 use super::args::Monitor;
+use super::sources::Sources;
 use crate::terminal::exit::{CliError, Exit};
 use api::client::{Client, ClientError, Method};
 use api::resources::Watched;
@@ -24,8 +26,12 @@ pub(crate) async fn run(client: &Client, arguments: &Monitor) -> Result<Vec<u8>,
     let mut watched = Watched::default();
     let mut due = tokio::time::Instant::now();
     let mut told = None;
+    let mut sources = Sources::new(arguments);
     loop {
-        let reading = read(&watched)?;
+        let reading = Reading {
+            vms: sources.latest().await,
+            ..read(&watched)?
+        };
         let path = "/v1/resources/readings";
         match client.send(Method::POST, path, Some(&reading)).await {
             Ok(next) => {
