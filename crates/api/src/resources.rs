@@ -43,6 +43,10 @@ pub struct VmUsage {
     pub memory_share: f64,
     /// The memory.
     pub memory_bytes: u64,
+    /// What its reads weigh for `frequency` in memory: its part of the VMs' processors times its part of their memory, 1 if all
+    /// are equal, from 1/16 to 16.
+    #[serde(default)]
+    pub weight: f64,
     /// What QEMU or libvirt says of it, where the monitor may ask them.
     #[serde(flatten)]
     pub figures: VmFigures,

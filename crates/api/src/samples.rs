@@ -391,6 +391,7 @@ pub fn share() -> Share {
         },
         sharing: None,
         memory_bytes: 2 << 20,
+        memory_weight: 0.5,
     }
 }
 

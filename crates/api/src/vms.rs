@@ -76,6 +76,14 @@ pub struct Share {
     pub prefetch: Option<Prefetch>,
     /// Main memory for all that is known of it, staged blocks included.
     pub memory_bytes: u64,
+    /// What its reads weigh where `hot` is `frequency`, by its processors and memory, as `hearth monitor` says: 1 of equal VMs,
+    /// and without a monitor.
+    #[serde(default = "one")]
+    pub memory_weight: f64,
+}
+
+const fn one() -> f64 {
+    1.0
 }
 
 /// What became of guesses of what a VM reads next.

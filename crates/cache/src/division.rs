@@ -14,6 +14,7 @@ use crate::ports::Ports;
 use crate::tenants::Tenants;
 use admission::AdmissionControl;
 use block_store::Store;
+use policy::replacement::Fraction;
 use segment_log::Spare;
 use tenancy::{Capacity, Settings, SettingsError, TenantSettings, Wanted};
 use units::{DiskSlot, Instant, TenantSlot};
@@ -114,7 +115,19 @@ impl<'a> Division<'a> {
         let settings = self.settings_of(tenant);
         let error = self.admission.attach(tenant, settings).err();
         self.tenants.set_error(tenant, error);
+        let weight = self.tenants.weight(tenant);
+        self.admission.frames_mut().set_weight(tenant, weight);
         self.divided();
+    }
+
+    /// Changes what the reads of a tenant weigh for the memory in front of the flash, attached or not. The flash is divided as
+    /// before.
+    pub(crate) fn set_weight(&mut self, name: &str, weight: Fraction) {
+        self.tenants.set_weight(name, weight);
+        let attached = self.tenants.slot_of(name);
+        if let Some(slot) = attached.filter(|slot| self.admission.has(*slot)) {
+            self.admission.frames_mut().set_weight(slot, weight);
+        }
     }
 
     /// A tenant's last disk has gone.

@@ -9,6 +9,7 @@
 //! was counted or recorded under a slot keeps its meaning for as long as possible.
 
 use crate::api::ControlError;
+use policy::replacement::Fraction;
 use std::collections::BTreeMap;
 use tenancy::{SettingsError, TenantSettings};
 use units::{Map, TenantSlot};
@@ -26,6 +27,8 @@ pub struct TenantStatus {
     pub views: u32,
     /// Why nothing of it enters the flash, if its settings contradict others.
     pub error: Option<String>,
+    /// What its reads weigh for `frequency` in memory; see [`crate::Cache::set_weight`].
+    pub memory_weight: Fraction,
 }
 
 /// A VM or an image.
@@ -49,6 +52,8 @@ pub(crate) struct Tenants {
     by_name: Map<String, TenantSlot>,
     /// What was set, by name: kept whether the tenant is here or not.
     settings: BTreeMap<String, TenantSettings>,
+    /// What its reads weigh for the memory in front of the flash, by name, where it is not one.
+    weights: BTreeMap<String, Fraction>,
     releases: u64,
     /// A slot that went from one name to another, until the cache has forgotten the first.
     taken_over: Option<TenantSlot>,
@@ -145,6 +150,21 @@ impl Tenants {
         self.settings.insert(name.to_owned(), settings);
     }
 
+    /// What a tenant's reads weigh for the memory in front of the flash, the others' mean being one.
+    pub(crate) fn weight(&self, slot: TenantSlot) -> Fraction {
+        let weight = self.weights.get(&self.table[slot.index()].name);
+        weight.copied().unwrap_or(Fraction::ONE)
+    }
+
+    /// Sets it.
+    pub(crate) fn set_weight(&mut self, name: &str, weight: Fraction) {
+        if weight == Fraction::ONE {
+            self.weights.remove(name);
+        } else {
+            self.weights.insert(name.to_owned(), weight);
+        }
+    }
+
     /// Why nothing of a tenant enters the flash, or that it may again.
     pub(crate) fn set_error(&mut self, slot: TenantSlot, error: Option<SettingsError>) {
         self.table[slot.index()].error = error;
@@ -162,6 +182,7 @@ impl Tenants {
                 disks: tenant.disks,
                 views: tenant.views,
                 error: tenant.error.as_ref().map(ToString::to_string),
+                memory_weight: self.weight(slot),
             })
     }
 }

@@ -5,6 +5,7 @@
 mod support;
 
 use cache::{Cache, Command, Config, ControlId, Verb};
+use policy::replacement::Fraction;
 use support::Bench;
 use tenancy::Settings;
 use units::{BLOCK_BYTES, Bytes, DiskSlot, Duration, Offset, Prng};
@@ -67,6 +68,40 @@ fn a_block_that_was_refused_is_read_from_memory_and_asked_about_again() {
     bench.read(&mut cache, disk, 7);
     assert!(bench.asked.is_empty(), "memory answered");
     assert_eq!(cache.facts().status().cached_blocks, 1, "its second use");
+}
+
+/// Reads of a block until it has a copy.
+fn reads_needed(bench: &mut Bench, cache: &mut Cache, disk: DiskSlot, block: u64) -> u64 {
+    let before = hot(cache);
+    let reads = (1..20).find(|_| {
+        bench.read(cache, disk, block);
+        // Until then the block is in the memory that is about to be written to flash.
+        bench.pause = Duration::from_secs(2);
+        bench.settle(cache);
+        hot(cache) > before
+    });
+    reads.unwrap()
+}
+
+#[test]
+fn a_vm_that_weighs_half_reads_twice_as_often_before_it_has_a_copy() {
+    let (mut bench, mut cache, disk) = open("always", "frequency:threshold=2", Bytes::mib(1));
+    assert_eq!(reads_needed(&mut bench, &mut cache, disk, 1), 2);
+    let half = Fraction::millionths(500_000);
+    cache.set_weight("vm", half);
+    assert_eq!(reads_needed(&mut bench, &mut cache, disk, 2), 4);
+    assert_eq!(cache.facts().tenants()[0].memory_weight, half);
+    // One that comes later, and a policy that is set anew, have what was told before.
+    cache.set_weight("late", half);
+    let size = Bytes::new(BLOCKS * BLOCK_BYTES);
+    let late = bench.attach_to(&mut cache, 2, size, "late", false);
+    assert_eq!(reads_needed(&mut bench, &mut cache, late, 3), 4);
+    let settings = cache.facts().tenancy().unwrap().clone();
+    cache.set_tenancy(None, bench.now).unwrap();
+    cache.set_tenancy(Some(settings), bench.now).unwrap();
+    assert_eq!(reads_needed(&mut bench, &mut cache, disk, 4), 4);
+    cache.set_weight("vm", Fraction::ONE);
+    assert_eq!(reads_needed(&mut bench, &mut cache, disk, 5), 2);
 }
 
 /// What makes a copy stale.

@@ -4,6 +4,7 @@
 //!   a client over a unix socket ─► its process is the VM's ─► Watched ─► hearth monitor reads /proc, asks QEMU, libvirt
 //!                                                               ▲             │ Reading
 //!            GET /v1/resources, metrics ◄── the last samples ◄──┴─────────────┘
+//!   shards, where `hot` is `frequency` ◄── weights that have changed by more than a fifth
 //! ```
 //!
 //! Invariants:
@@ -13,10 +14,11 @@
 
 use api::resources::{ResourceSample, Resources, VmCpu, VmUsage, Watched};
 use configuration::Name;
-use monitor::{History, Reading, Usage, VmReading};
+use monitor::{History, Reading, Standing, Usage, VmReading, is_another_weight, weights};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use units::number::real;
 
 /// Processes that are watched: what the monitor says of so many fits a request of the API.
 const PROCESSES_MAX: usize = 512;
@@ -28,6 +30,8 @@ struct State {
     asked: BTreeSet<i32>,
     last: Option<(Instant, Reading)>,
     samples: History<ResourceSample>,
+    /// The weights that the shards were told, where they are not one.
+    weights: BTreeMap<Name, f64>,
     cpu_seconds: BTreeMap<Name, f64>,
 }
 
@@ -52,8 +56,12 @@ impl HostResources {
     }
 
     /// The monitor has read the host, and the processes that it was asked about, while these VMs have disks here. What it
-    /// reads next.
-    pub(super) fn read(&self, reading: Reading, here: &BTreeSet<Name>) -> Watched {
+    /// reads next, and the weights that the shards are to be told.
+    pub(super) fn read(
+        &self,
+        reading: Reading,
+        here: &BTreeSet<Name>,
+    ) -> (Watched, Vec<(Name, f64)>) {
         let mut state = self.lock();
         let state = &mut *state;
         let there: BTreeSet<i32> = reading.processes.iter().map(|of| of.pid).collect();
@@ -62,14 +70,17 @@ impl HostResources {
             .processes
             .retain(|pid, _| there.contains(pid) || !asked.contains(pid));
         let before = state.last.as_ref().map(|(_, before)| before);
+        let mut changed = Vec::new();
         if let Some(usage) = before.and_then(|before| Usage::between(before, &reading)) {
             state.take(&usage, &reading.vms, here);
+            changed = state.changed_weights();
         }
         state.last = Some((Instant::now(), reading));
         state.asked = state.processes.keys().copied().collect();
-        Watched {
+        let watched = Watched {
             processes: state.asked.iter().copied().collect(),
-        }
+        };
+        (watched, changed)
     }
 
     /// What is known, with the last so many samples.
@@ -93,11 +104,11 @@ impl HostResources {
 
 impl State {
     fn take(&mut self, usage: &Usage, told: &[VmReading], here: &BTreeSet<Name>) {
-        let mut vms: BTreeMap<&Name, VmUsage> = BTreeMap::new();
+        let mut vms: BTreeMap<&Name, (VmUsage, Standing)> = BTreeMap::new();
         for of in told {
             // A host has VMs that are none of ours, with names that are none here.
             if let Some(vm) = of.vm.parse::<Name>().ok().and_then(|vm| here.get(&vm)) {
-                let known = vms.entry(vm).or_insert_with(|| nothing_used(vm));
+                let (known, _) = vms.entry(vm).or_insert_with(|| nothing_used(vm));
                 known.figures = of.figures;
             }
         }
@@ -105,7 +116,8 @@ impl State {
             let Some(vm) = self.processes.get(&process.pid) else {
                 continue;
             };
-            let of = vms.entry(vm).or_insert_with(|| nothing_used(vm));
+            let (of, standing) = vms.entry(vm).or_insert_with(|| nothing_used(vm));
+            standing.cpus += process.cpu_seconds / usage.seconds;
             of.processes += 1;
             of.cpu_share += process.cpu_share;
             of.memory_share += process.memory_share;
@@ -116,20 +128,50 @@ impl State {
             uptime_seconds: usage.uptime_seconds,
             seconds: usage.seconds,
             host: usage.host,
-            vms: vms.into_values().collect(),
+            vms: weighed(vms.into_values().collect()),
         };
         self.samples.push(sample);
         let here: BTreeSet<&Name> = self.processes.values().collect();
         self.cpu_seconds.retain(|vm, _| here.contains(vm));
     }
+
+    /// The weights of the last sample that are noticeably others than the shards were told. A VM that is not in it weighs one.
+    fn changed_weights(&mut self) -> Vec<(Name, f64)> {
+        let mut now: BTreeMap<Name, f64> =
+            self.weights.keys().map(|vm| (vm.clone(), 1.0)).collect();
+        let last = self.samples.last(1).flat_map(|sample| &sample.vms);
+        now.extend(last.filter_map(|of| Some((of.vm.parse().ok()?, of.weight))));
+        now.retain(|vm, weight| {
+            is_another_weight(self.weights.get(vm).copied().unwrap_or(1.0), *weight)
+        });
+        self.weights.extend(now.clone());
+        self.weights
+            .retain(|_, weight| is_another_weight(1.0, *weight));
+        now.into_iter().collect()
+    }
 }
 
 /// A VM of which nothing is known yet.
-fn nothing_used(vm: &Name) -> VmUsage {
-    VmUsage {
+fn nothing_used(vm: &Name) -> (VmUsage, Standing) {
+    let used = VmUsage {
         vm: vm.to_string(),
         ..VmUsage::default()
-    }
+    };
+    (used, Standing::default())
+}
+
+/// VMs with their weights: by what each was given where QEMU or libvirt says so, else by what its processes use.
+fn weighed(vms: Vec<(VmUsage, Standing)>) -> Vec<VmUsage> {
+    let standing = |(vm, used): &(VmUsage, Standing)| Standing {
+        cpus: vm.figures.vcpus.map_or(used.cpus, real),
+        memory: real(vm.figures.given_memory_bytes.unwrap_or(vm.memory_bytes)),
+    };
+    let standings: Vec<Standing> = vms.iter().map(standing).collect();
+    let weights = weights(&standings).into_iter();
+    let weighed = vms.into_iter().zip(weights);
+    weighed
+        .map(|((vm, _), weight)| VmUsage { weight, ..vm })
+        .collect()
 }
 
 #[cfg(test)]
@@ -159,7 +201,7 @@ mod tests {
     }
 
     fn read(resources: &HostResources, reading: Reading) -> Watched {
-        resources.read(reading, &["web", "db"].map(vm).into())
+        resources.read(reading, &["web", "db"].map(vm).into()).0
     }
 
     fn vm(name: &str) -> Name {
@@ -244,5 +286,45 @@ mod tests {
         read(&resources, told(30.0, &[]));
         let known = resources.shown(1).samples.remove(0).vms;
         assert_eq!((known.len(), known[0].figures), (1, VmFigures::default()));
+    }
+
+    #[test]
+    fn weights_are_told_when_they_change_noticeably() {
+        let resources = HostResources::default();
+        let of = |vm: &str, vcpus, mib: u64| VmReading {
+            vm: vm.to_owned(),
+            figures: VmFigures {
+                vcpus,
+                given_memory_bytes: Some(mib << 20),
+                ..VmFigures::default()
+            },
+        };
+        let told = |at, vms: &[VmReading]| {
+            let reading = Reading {
+                vms: vms.to_vec(),
+                ..reading(at, &[(7, at)])
+            };
+            let (_, changed) = resources.read(reading, &["web", "db"].map(vm).into());
+            changed
+                .into_iter()
+                .map(|(vm, weight)| (vm.to_string(), weight))
+                .collect::<Vec<_>>()
+        };
+        resources.came(vm("web"), Some(7));
+        told(10.0, &[]);
+        let equal = [of("web", Some(2), 512), of("db", Some(2), 512)];
+        assert_eq!(told(20.0, &equal), []);
+        let unequal = [of("web", Some(3), 512), of("db", Some(1), 512)];
+        let halves = [("db".to_owned(), 0.5), ("web".to_owned(), 1.5)];
+        assert_eq!(told(30.0, &unequal), halves);
+        assert_eq!(told(40.0, &unequal), []);
+        let alike = [of("web", Some(3), 520), of("db", Some(1), 504)];
+        assert_eq!(told(50.0, &alike), []);
+        // Its process used one processor, which is as much as the other has.
+        let by_use = [of("web", None, 512), of("db", Some(1), 512)];
+        let ones = [("db".to_owned(), 1.0), ("web".to_owned(), 1.0)];
+        assert_eq!(told(60.0, &by_use), ones);
+        assert_eq!(told(70.0, &unequal), halves);
+        assert_eq!(told(80.0, &[]), ones, "one VM alone is in the sample");
     }
 }

@@ -18,6 +18,7 @@ pub(super) struct About<'a> {
     pub(super) held_blocks: u64,
     pub(super) written_day_bytes: u64,
     pub(super) foreseen: Option<cache::Foreseen>,
+    pub(super) memory_weight: f64,
     /// Names of tenants by slot.
     pub(super) name: &'a dyn Fn(TenantSlot) -> Option<String>,
 }
@@ -80,6 +81,7 @@ pub(super) fn share(report: &Report, about: About<'_>) -> Share {
             memory_bytes: seen.memory.get(),
         }),
         memory_bytes: report.memory.get(),
+        memory_weight: about.memory_weight,
     }
 }
 

@@ -79,6 +79,25 @@ impl Tenancies {
         }
     }
 
+    /// Tells every cache what the reads of VMs weigh for `frequency` in memory.
+    pub(super) async fn weigh(&self, weights: &[(Name, f64)]) {
+        if weights.is_empty() {
+            return;
+        }
+        let weights = weights.iter();
+        let weights = weights.map(|(vm, weight)| (vm.to_string(), tenants::fraction(*weight)));
+        let weights: Vec<_> = weights.collect();
+        for shard in self.shards.all() {
+            let told = shard
+                .ask(|handle, reply| handle.set_weights(weights.clone(), reply))
+                .await;
+            if let Err(error) = told {
+                let cache = &shard.config().name;
+                tracing::debug!(%cache, %error, "the weights of VMs are not told: the cache is stopping");
+            }
+        }
+    }
+
     async fn tell_one(&self, shard: &Shard, vm: &VmConfig) -> Result<(), Problem> {
         let Some(flash) = shard.flash() else {
             // Nothing is on flash that is not there.

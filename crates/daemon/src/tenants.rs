@@ -58,19 +58,20 @@ pub(crate) fn settings(
             },
         },
         prediction: policy.prediction.0.clone(),
-        hysteresis: fraction(policy.hysteresis),
+        hysteresis: fraction(policy.hysteresis.clamp(0.0, 1.0)),
         memory: policy.memory.0,
         ..Settings::default()
     }))
 }
 
+/// A number as a fraction, to the nearest millionth.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "checked to be from 0 to 1"
+    reason = "a number below zero is zero, and one above 4294 is that"
 )]
-fn fraction(part: f64) -> Fraction {
-    Fraction::millionths((part.clamp(0.0, 1.0) * 1e6).round() as u32)
+pub(crate) fn fraction(part: f64) -> Fraction {
+    Fraction::millionths((part * 1e6).round() as u32)
 }
 
 /// What a VM is to the tenancy of one cache, with its own disks on that cache.

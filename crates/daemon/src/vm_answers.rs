@@ -118,6 +118,7 @@ impl Seen<'_> {
             error: tenant.error.clone(),
             held_blocks,
             foreseen: shard.foreseen.get(&tenant.slot).copied(),
+            memory_weight: tenant.memory_weight.to_f64(),
             written_day_bytes: self.ledger.last_day(&account, report.counts.wrote.total()),
             name: &|slot| name_of(shard, slot),
         };

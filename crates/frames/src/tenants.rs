@@ -1,6 +1,7 @@
 //! What each tenant has in the pool.
 
 use policy::memory::Hot;
+use policy::replacement::Fraction;
 use policy::rows::List;
 use units::{Bytes, TenantSlot};
 
@@ -20,8 +21,12 @@ pub(crate) struct Tenant<K> {
     pub(crate) has_unread: bool,
     /// Which blocks that are read are worth a frame; none are without a share.
     pub(crate) hot: Option<Box<dyn Hot<K>>>,
-    /// For how many frames that was made, and whether for a VM of high priority.
-    pub(crate) hot_for: (u32, bool),
+    /// For how many frames that was made.
+    pub(crate) hot_frames: u32,
+    /// Whether it was made for a VM of high priority.
+    pub(crate) hot_has_priority: bool,
+    /// What its reads weigh for that policy.
+    pub(crate) weight: Fraction,
 }
 
 impl<K> Default for Tenant<K> {
@@ -33,7 +38,9 @@ impl<K> Default for Tenant<K> {
             unread: [0; LABELS],
             has_unread: false,
             hot: None,
-            hot_for: (0, false),
+            hot_frames: 0,
+            hot_has_priority: false,
+            weight: Fraction::ONE,
         }
     }
 }

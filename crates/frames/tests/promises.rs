@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use frames::{AheadCounts, Frames, Kind, LABELS, Part, Settings};
+use policy::replacement::Fraction;
 use proptest::prelude::*;
 use units::{Bytes, TenantSlot};
 
@@ -401,4 +402,40 @@ fn a_prefetched_block_takes_the_frame_of_the_least_recently_used() {
         "one hot block leaves for another"
     );
     assert_eq!((pool.len(Kind::Ahead), pool.len(Kind::Hot)), (10, 30));
+}
+
+/// Reads of a block until it has a frame.
+fn reads_needed(pool: &mut Pool, tenant: TenantSlot, key: u64) -> usize {
+    1 + (0..20)
+        .take_while(|_| !pool.read(tenant, key, || 0))
+        .count()
+}
+
+#[test]
+fn a_weight_says_how_many_reads_a_frame_needs_and_nothing_is_forgotten_for_it() {
+    let (light, other) = (TenantSlot::new(0), TenantSlot::new(2));
+    let half = Fraction::millionths(500_000);
+    let mut pool = Pool::new(&settings(0, 40, "frequency:threshold=2"));
+    // Whether it is told before the tenant has a share, or after.
+    pool.set_weight(light, half);
+    pool.divide(&parts([(0, 1), (2, 1)]));
+    assert_eq!(reads_needed(&mut pool, light, 1), 4);
+    assert_eq!(reads_needed(&mut pool, other, 2), 2);
+    for _ in 0..2 {
+        assert!(!pool.read(light, 3, || 0));
+    }
+    pool.set_weight(light, Fraction::ONE);
+    assert!(pool.read(light, 3, || 0), "two reads were counted");
+    assert!(pool.hit(1).is_some(), "what has a frame keeps it");
+    pool.set_weight(light, half);
+    // A share that grows much has a new policy, with the weight.
+    pool.divide(&parts([(0, 3), (2, 1)]));
+    assert_eq!(reads_needed(&mut pool, light, 4), 4);
+    pool.forget_tenant(light);
+    pool.divide(&parts([(0, 3), (2, 1)]));
+    assert_eq!(
+        reads_needed(&mut pool, light, 5),
+        2,
+        "the slot is another's"
+    );
 }

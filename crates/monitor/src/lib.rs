@@ -19,6 +19,7 @@ mod qmp;
 mod reading;
 mod usage;
 mod vm;
+mod weight;
 
 pub use domstats::{DOMSTATS_BYTES_MAX, DomstatsError, domstats};
 pub use history::History;
@@ -26,3 +27,4 @@ pub use qmp::{QMP_BYTES_MAX, Qmp, QmpError, QmpStep};
 pub use reading::{HostReading, HostTexts, ProcessReading, Reading, Unreadable};
 pub use usage::{HostUsage, ProcessUsage, Usage};
 pub use vm::{BlockReading, VmFigures, VmReading};
+pub use weight::{Standing, is_another_weight, weights};

@@ -39,8 +39,7 @@ pub const TABLE_BYTES_FIXED: Bytes = Bytes::kib(8);
 pub struct Share {
     /// Its frames.
     pub frames: Capacity,
-    /// For [`frequency`]: the VM's weight, as [`crate::admission::Share::weight_of`] computes it; one without a resource
-    /// monitor.
+    /// For [`frequency`]: the VM's weight among all VMs, whose mean is one; one without a resource monitor.
     pub weight: Fraction,
     /// For [`frequency`]: a VM of high priority is not held to the threshold.
     pub high_priority: bool,
@@ -83,4 +82,7 @@ pub trait Hot<K>: Send {
 
     /// Bytes of memory that it holds.
     fn memory(&self) -> Bytes;
+
+    /// The VM's weight is another. What has a frame keeps it, and what was counted stays. Only [`frequency`] goes by it.
+    fn set_weight(&mut self, _weight: Fraction) {}
 }

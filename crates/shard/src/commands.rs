@@ -55,6 +55,12 @@ impl<'a> Commands<'a> {
             Message::Destage { disk, reply } => {
                 self.ask_about(disk, reply, |disk| Command::Destage { disk });
             }
+            Message::SetWeights { weights, reply } => {
+                for (vm, weight) in weights {
+                    self.cache.set_weight(&vm, weight);
+                }
+                reply(Ok(()));
+            }
             other => other.refuse(ShardError::NoSuchDisk),
         }
     }

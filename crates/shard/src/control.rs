@@ -23,6 +23,7 @@ use block_io::{OriginGeometry, Token};
 use cache::{DropReason, OfDirty, WriteBack, WritePolicy};
 use frontend::NewClient;
 use origin::Opened;
+use policy::replacement::Fraction;
 use ring::Sender;
 use std::fmt;
 use std::sync::Arc;
@@ -92,6 +93,10 @@ pub(crate) enum Message {
         settings: Box<TenantSettings>,
         reply: Reply<()>,
     },
+    SetWeights {
+        weights: Vec<(String, Fraction)>,
+        reply: Reply<()>,
+    },
     Status {
         reply: Reply<ShardStatus>,
     },
@@ -138,6 +143,14 @@ pub struct ShardHandle {
 /// The shard has a sender of its own, so its mailbox cannot tell that the handles are gone.
 struct Line(Sender<Message>);
 
+impl Line {
+    fn send(&self, message: Message) {
+        if let Err(refused) = self.0.send(message) {
+            refused.0.refuse(ShardError::Ended);
+        }
+    }
+}
+
 impl Drop for Line {
     fn drop(&mut self) {
         let reply: Reply<()> = Box::new(|_| {});
@@ -156,7 +169,7 @@ impl ShardHandle {
     /// therefore the caller's part. An origin that cannot be reached concerns nobody else.
     pub fn attach(&self, spec: DiskSpec, opened: Opened, reply: Reply<Attached>) {
         let spec = Box::new(spec);
-        self.send(Message::Attach {
+        self.line.send(Message::Attach {
             spec,
             opened,
             reply,
@@ -167,23 +180,23 @@ impl ShardHandle {
     /// connections and forgets it; its blocks stay on flash for the next time. `dirty` says what
     /// becomes of bytes that its origin lacks; a refusal leaves the disk as it was, without clients.
     pub fn detach(&self, disk: DiskId, dirty: OfDirty, reply: Reply<()>) {
-        self.send(Message::Detach { disk, dirty, reply });
+        self.line.send(Message::Detach { disk, dirty, reply });
     }
 
     /// Forgets every block of a disk; it stays attached.
     pub fn drop_cache(&self, disk: DiskId, reply: Reply<()>) {
-        self.send(Message::Drop { disk, reply });
+        self.line.send(Message::Drop { disk, reply });
     }
 
     /// A disk whose origin has become longer has this size from now on. VMs over vhost-user are told;
     /// whoever connects over NBD from now on finds it.
     pub fn grow(&self, disk: DiskId, size: Bytes, reply: Reply<()>) {
-        self.send(Message::Grow { disk, size, reply });
+        self.line.send(Message::Grow { disk, size, reply });
     }
 
     /// Changes what writes to a disk do from now on.
     pub fn set_policy(&self, disk: DiskId, policy: WritePolicy, reply: Reply<()>) {
-        self.send(Message::SetPolicy {
+        self.line.send(Message::SetPolicy {
             disk,
             policy,
             reply,
@@ -192,7 +205,7 @@ impl ShardHandle {
 
     /// Changes how writes reach the origin from now on, if they do so later.
     pub fn set_write_back(&self, disk: DiskId, write_back: WriteBack, reply: Reply<()>) {
-        self.send(Message::SetWriteBack {
+        self.line.send(Message::SetWriteBack {
             disk,
             write_back,
             reply,
@@ -202,25 +215,25 @@ impl ShardHandle {
     /// Brings every write that guests were answered to the disk's origin, durably, also those that
     /// may go there later. May take long; ends with an error if the origin fails.
     pub fn destage(&self, disk: DiskId, reply: Reply<()>) {
-        self.send(Message::Destage { disk, reply });
+        self.line.send(Message::Destage { disk, reply });
     }
 
     /// Makes every write that guests were answered durable where the write policy promises it.
     pub fn flush(&self, disk: DiskId, reply: Reply<()>) {
-        self.send(Message::Flush { disk, reply });
+        self.line.send(Message::Flush { disk, reply });
     }
 
     /// Tells a tap what the guests of a disk ask from now on, or nobody any more. A disk that is
     /// detached takes its tap along.
     pub fn tap(&self, disk: DiskId, tap: Option<Tap>, reply: Reply<()>) {
-        self.send(Message::Tap { disk, tap, reply });
+        self.line.send(Message::Tap { disk, tap, reply });
     }
 
     /// Changes what holds for all tenants from now on; with none there are no tenants, and
     /// everything that is read is admitted. Contradictions are refused and nothing has changed.
     pub fn set_tenancy(&self, settings: Option<Settings>, reply: Reply<()>) {
         let settings = settings.map(Box::new);
-        self.send(Message::SetTenancy { settings, reply });
+        self.line.send(Message::SetTenancy { settings, reply });
     }
 
     /// Changes what holds for the VM or image with this name from now on, whether it has a disk
@@ -228,16 +241,21 @@ impl ShardHandle {
     /// here they show when it gets one, in its status.
     pub fn set_tenant(&self, tenant: String, settings: TenantSettings, reply: Reply<()>) {
         let settings = Box::new(settings);
-        self.send(Message::SetTenant {
+        self.line.send(Message::SetTenant {
             tenant,
             settings,
             reply,
         });
     }
 
+    /// Changes what the reads of VMs weigh for `frequency` in memory, whether they have disks here or not.
+    pub fn set_weights(&self, weights: Vec<(String, Fraction)>, reply: Reply<()>) {
+        self.line.send(Message::SetWeights { weights, reply });
+    }
+
     /// What the shard is like now. Answered after the flash has been opened.
     pub fn status(&self, reply: Reply<ShardStatus>) {
-        self.send(Message::Status { reply });
+        self.line.send(Message::Status { reply });
     }
 
     /// Hands over a client that has come for this disk; of a shared disk `vm` says which VM it
@@ -249,7 +267,7 @@ impl ShardHandle {
         vm: Option<String>,
         reply: Reply<()>,
     ) {
-        self.send(Message::Connect {
+        self.line.send(Message::Connect {
             disk,
             client,
             vm,
@@ -261,13 +279,7 @@ impl ShardHandle {
     /// the thread. Other commands are refused from now on. Waits for requests in flight, so
     /// for as long as the slowest origin takes.
     pub fn stop(&self, reply: Reply<()>) {
-        self.send(Message::Stop { reply });
-    }
-
-    fn send(&self, message: Message) {
-        if let Err(refused) = self.line.0.send(message) {
-            refused.0.refuse(ShardError::Ended);
-        }
+        self.line.send(Message::Stop { reply });
     }
 }
 
@@ -285,6 +297,7 @@ impl Message {
             | Self::Grow { reply, .. }
             | Self::SetTenancy { reply, .. }
             | Self::SetTenant { reply, .. }
+            | Self::SetWeights { reply, .. }
             | Self::Flush { reply, .. }
             | Self::Tap { reply, .. }
             | Self::Connect { reply, .. }

@@ -21,6 +21,7 @@ pub fn resources() -> Resources {
             cpu_share: 0.125,
             memory_share: 0.0625,
             memory_bytes: 4 << 30,
+            weight: 1.0,
             figures: VmFigures {
                 vcpus: Some(8),
                 given_memory_bytes: Some(6 << 30),

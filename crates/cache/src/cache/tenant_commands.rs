@@ -4,6 +4,7 @@ use super::{Cache, State};
 use crate::api::ControlError;
 use crate::tenants::Use;
 use admission::Hint;
+use policy::replacement::Fraction;
 use tenancy::{Settings, SettingsError, TenantSettings, Wanted};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, Offset, TenantSlot};
 
@@ -45,6 +46,12 @@ impl Cache {
         self.state.division().set_tenant(name, settings)?;
         self.pump();
         Ok(())
+    }
+
+    /// From now on the reads of the tenant with this name, attached or not, weigh so much for `frequency` in memory: one unless
+    /// told, and the mean of all should be one. Nothing else goes by it. Ends at once.
+    pub fn set_weight(&mut self, name: &str, weight: Fraction) {
+        self.state.division().set_weight(name, weight);
     }
 
     /// The tenant with this name has come from another host, where it wanted this: its share begins with that. Nothing, if

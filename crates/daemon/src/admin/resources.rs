@@ -52,5 +52,7 @@ pub(super) async fn take_reading(State(control): Shared, body: Body) -> Answer<W
     let own = entries.iter().filter(|entry| !entry.config.shared);
     let here = own.map(Entry::vm).collect();
     let resources = control.disk_sockets().resources();
-    Ok(Json(resources.read(reading, &here)))
+    let (watched, weights) = resources.read(reading, &here);
+    control.tenancies().weigh(&weights).await;
+    Ok(Json(watched))
 }

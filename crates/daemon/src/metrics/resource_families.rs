@@ -172,6 +172,13 @@ pub(super) const FAMILIES: &[Family] = &[
         }),
     },
     Family {
+        name: "vm_memory_weight",
+        unit: None,
+        help: "What the VM's reads weigh for frequency in memory, by its processors and memory: 1 if all VMs are equal",
+        labels: &["vm"],
+        read: Read::Gauge(|snapshot, out| vms(snapshot, out, |vm| Number::Real(vm.weight))),
+    },
+    Family {
         name: "vm_vcpus",
         unit: None,
         help: "Processors that the guest has, where QEMU or libvirt says so",

@@ -2,7 +2,7 @@
 
 use policy::memory::{self, TABLE_BYTES_FIXED, TABLE_BYTES_MAX};
 use policy::replacement::limits::CAPACITY_BLOCKS_MAX;
-use policy::replacement::{Capacity, Key};
+use policy::replacement::{Capacity, Fraction, Key};
 use policy::rows::Rows;
 use units::{BLOCK_BYTES, Bytes, TenantSlot};
 
@@ -29,6 +29,16 @@ fn share_of(frames: u32, part: u32, total: u64) -> u32 {
 fn count(frames: u64) -> u32 {
     let frames = frames.min(CAPACITY_BLOCKS_MAX.into());
     u32::try_from(frames).expect("it is below a limit of 32 bits")
+}
+
+/// A pool's frames for hot blocks, and in all.
+pub(super) fn frames_within<K: Key, B>(settings: &Settings) -> (u32, u32) {
+    let size = settings.size.get();
+    let size = size.saturating_sub(Frames::<K, B>::FIXED_BYTES);
+    let staged = count((size / Frames::<K, B>::FRAME_BYTES).min(settings.staged));
+    let hot = (size - u64::from(staged) * Frames::<K, B>::FRAME_BYTES) / Frames::<K, B>::HOT_BYTES;
+    let hot = count(hot).min(CAPACITY_BLOCKS_MAX - staged);
+    (hot, staged + hot)
 }
 
 impl<K: Key, B> Frames<K, B> {
@@ -58,15 +68,6 @@ impl<K: Key, B> Frames<K, B> {
     /// The size of a pool for so many staged and so many hot blocks.
     pub const fn size_with_hot(staged: u64, hot: u64) -> Bytes {
         Bytes::new(Self::size_for(staged).get() + hot * Self::HOT_BYTES)
-    }
-
-    /// Frames for hot blocks, and in all.
-    pub(super) fn frames_within(settings: &Settings) -> (u32, u32) {
-        let size = settings.size.get().saturating_sub(Self::FIXED_BYTES);
-        let staged = count((size / Self::FRAME_BYTES).min(settings.staged));
-        let hot = (size - u64::from(staged) * Self::FRAME_BYTES) / Self::HOT_BYTES;
-        let hot = count(hot).min(CAPACITY_BLOCKS_MAX - staged);
-        (hot, staged + hot)
     }
 
     /// Divides what prefetched and hot blocks may have in proportion to the tenants' parts. Who has more than that loses
@@ -109,26 +110,38 @@ impl<K: Key, B> Frames<K, B> {
         let known = self.tenants.get_mut(tenant);
         (known.ahead, known.ahead_max) = (AheadCounts::default(), 0);
         (known.unread, known.has_unread) = ([0; LABELS], false);
+        known.weight = Fraction::ONE;
+    }
+
+    /// What a tenant's reads weigh for its policy, until it goes: one unless told. Its policy forgets nothing for that.
+    pub fn set_weight(&mut self, tenant: TenantSlot, weight: Fraction) {
+        let known = self.tenants.get_mut(tenant);
+        known.weight = weight;
+        if let Some(policy) = &mut known.hot {
+            policy.set_weight(weight);
+        }
     }
 
     /// A tenant has so many frames for hot blocks. A new policy is told what has a frame, the oldest first, and it names
     /// whom there is no room for.
     fn set_hot(&mut self, slot: TenantSlot, frames: u32, high_priority: bool) {
         let known = self.tenants.get_mut(slot);
-        let (before, had_priority) = known.hot_for;
+        let (before, had_priority) = (known.hot_frames, known.hot_has_priority);
         let stays = (before..=before + before / HOT_CHANGE_PARTS).contains(&frames);
         if stays && had_priority == high_priority {
             return;
         }
-        known.hot_for = (frames, high_priority);
+        (known.hot_frames, known.hot_has_priority) = (frames, high_priority);
         known.hot = None;
+        let weight = known.weight;
         let Ok(capacity) = Capacity::new(frames.into()) else {
             while self.evict_oldest(slot, Kind::Hot).is_some() {}
             return;
         };
         let share = memory::Share {
+            frames: capacity,
+            weight,
             high_priority,
-            ..memory::Share::new(capacity)
         };
         let mut policy = self.hot_spec.build(share);
         let mut left = Vec::new();

@@ -54,7 +54,7 @@ impl<K: Key, B> Default for Frames<K, B> {
 impl<K: Key, B> Frames<K, B> {
     /// An empty pool. Its size is [`Self::FIXED_BYTES`] at least, which have no frame.
     pub fn new(settings: &Settings) -> Self {
-        let (hot_max, capacity) = Self::frames_within(settings);
+        let (hot_max, capacity) = division::frames_within::<K, B>(settings);
         Self {
             rows: Rows::new(capacity),
             bytes: Vec::with_capacity(capacity as usize),
@@ -204,7 +204,7 @@ impl<K: Key, B> Frames<K, B> {
             staged: settings.staged.max(staged),
             hot: settings.hot.clone(),
         };
-        let (hot_max, capacity) = Self::frames_within(&settings);
+        let (hot_max, capacity) = division::frames_within::<K, B>(&settings);
         let same = (hot_max, capacity) == (self.hot_max, self.capacity());
         if same && settings.hot == self.hot_spec {
             self.size = settings.size.max(Self::size_for(0));

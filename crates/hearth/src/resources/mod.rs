@@ -83,6 +83,7 @@ fn vms(sample: &ResourceSample) -> Table {
         ("cpu", Side::Right),
         ("memory", Side::Right),
         ("", Side::Right),
+        ("weight", Side::Right),
     ];
     if is_told {
         columns.extend(
@@ -97,6 +98,7 @@ fn vms(sample: &ResourceSample) -> Table {
             quantity::share(vm.cpu_share),
             quantity::share(vm.memory_share),
             quantity::bytes(vm.memory_bytes),
+            format!("{:.2}", vm.weight),
         ];
         if is_told {
             row.extend(told(&vm.figures));

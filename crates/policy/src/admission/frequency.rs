@@ -126,6 +126,11 @@ impl Frequency {
             needed: needed(config.threshold, share),
         }
     }
+
+    /// The VM weighs as this share says. What was counted stays.
+    pub fn weigh(&mut self, share: Share) {
+        self.needed = needed(self.threshold, share);
+    }
 }
 
 impl<K: Key> Admission<K> for Frequency {
@@ -163,7 +168,7 @@ impl<K: Key> Admission<K> for Frequency {
 
     /// The counts stay while the tables' length does, which is a power of two.
     fn resize(&mut self, share: Share, _left: &mut Vec<(K, Fate)>) {
-        self.needed = needed(self.threshold, share);
+        self.weigh(share);
         for table in [&mut self.reads, &mut self.writes] {
             let other = sketch(share, self.age);
             if other.memory_bytes() == table.memory_bytes() {

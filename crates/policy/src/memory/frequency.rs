@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The hypervisor's tier of `MultiCache`: a block's weight is its access frequency times W = (CPUs / all CPUs) x
-//! (memory / all memory) of its VM, and it enters RAM when that reaches `FREQ_THRESHOLD`. The counting is that of
+//! (memory / all memory) of its VM, and it enters RAM when that reaches `FREQ_THRESHOLD`. Here the owner scales W so that
+//! equal VMs weigh 1, and may change it at any time. The counting is that of
 //! [`crate::admission::frequency`], over as many uses as ten times the frames. Reads and writes have metadata of their own
 //! there; this tier takes no writes, so only reads are counted. A write removes the frame and not the count.
 
@@ -15,7 +16,7 @@ use super::{Hot, Share};
 use crate::admission::frequency::Frequency as Gate;
 use crate::admission::{self, Access, Admission, Verdict};
 use crate::replacement::lru::{self, Lru};
-use crate::replacement::{About, Hashed, Key, Parameter, Policy, Setup};
+use crate::replacement::{About, Fraction, Hashed, Key, Parameter, Policy, Setup};
 use units::{Bytes, Instant, TenantSlot};
 
 pub use crate::admission::frequency::Config;
@@ -57,6 +58,7 @@ const READ: Access = Access {
 #[derive(Debug)]
 pub struct Frequency<K> {
     gate: Gate,
+    gate_share: admission::Share,
     frames: Lru<K, Hashed<K>>,
 }
 
@@ -72,6 +74,7 @@ impl<K: Key> Frequency<K> {
         };
         Self {
             gate: Gate::new(config, gate_share),
+            gate_share,
             frames: Lru::new(&lru::Config, Setup::new(share.frames, Hashed::new())),
         }
     }
@@ -114,13 +117,17 @@ impl<K: Key> Hot<K> for Frequency<K> {
     fn memory(&self) -> Bytes {
         Admission::<K>::memory(&self.gate) + Bytes::new(self.frames.memory_bytes() as u64)
     }
+
+    fn set_weight(&mut self, weight: Fraction) {
+        self.gate_share.weight = weight;
+        self.gate.weigh(self.gate_share);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::replacement::Capacity;
-    use crate::replacement::Fraction;
 
     fn share() -> Share {
         Share::new(Capacity::new(2).unwrap())
@@ -169,6 +176,8 @@ mod tests {
             reads(&mut policy, &[1, 1, 1, 1]),
             [false, false, false, true]
         );
+        policy.set_weight(Fraction::ONE);
+        assert_eq!(reads(&mut policy, &[2, 2]), [false, true]);
         let high = Share {
             high_priority: true,
             ..light

@@ -342,6 +342,6 @@ impl ShardHandle {
     }
 
     pub(super) fn about_roaming(&self, disk: DiskId, what: Roaming) {
-        self.send(Message::Roaming { disk, what });
+        self.line.send(Message::Roaming { disk, what });
     }
 }

@@ -41,7 +41,8 @@ impl Shard {
             Message::Drop { .. }
             | Message::SetPolicy { .. }
             | Message::SetWriteBack { .. }
-            | Message::Destage { .. } => self.commands().pass(message),
+            | Message::Destage { .. }
+            | Message::SetWeights { .. } => self.commands().pass(message),
             Message::Grow { disk, size, reply } => self.grow(disk, size, reply),
             Message::Flush { disk, reply } => match self.disks.serving(disk) {
                 Ok(disk) => self.own_requests().flush(disk, reply),

@@ -208,6 +208,14 @@ fn share(out: &mut String, share: &Share) -> fmt::Result {
         lines.push(("  prefetch", prefetched(of)));
         lines.push(("", not_fetched(of)));
     }
+    // Without a monitor nobody weighs.
+    if (share.memory_weight - 1.0).abs() > 1e-6 {
+        let weight = share.memory_weight;
+        lines.push((
+            "  memory",
+            format!("reads weigh {weight:.2} for `hot = \"frequency\"`, of a mean of 1"),
+        ));
+    }
     if let Some(left) = &share.write_budget {
         lines.push(("  budget", budget(left)));
     }
