@@ -149,6 +149,8 @@ fn qemu_says_what_its_vm_was_given_and_reads_weigh_by_that() {
             let text = hearth.command(&["vm", "show", "db"])?.stdout;
             Ok(text.contains("reads weigh 0."))
         })?;
+        let text = hearth.command(&["top", "--vms", "--once"])?.stdout;
+        ensure!(text.contains("CPU") && text.contains("MEM"), "{text}");
         small.kill()?;
         std::fs::remove_file(folder.join("db.qmp")).context("the socket of a VM that is gone")?;
         wait_until("a VM alone to weigh one", SHORT, || {

@@ -2,6 +2,7 @@
 
 use super::args::SortBy;
 use super::vms::{self, VmRow};
+use api::resources::Resources;
 use api::types::{CacheStatus, DiskCounters, DiskStatus, Disks, Latency, Status};
 use api::vms::Vms;
 use api::write_back::DestageState;
@@ -18,6 +19,8 @@ pub struct Look {
     pub disks: Disks,
     /// The VMs and base images.
     pub vms: Vms,
+    /// What the VMs use of the host, as far as a monitor says so.
+    pub resources: Resources,
 }
 
 /// What happened between two looks.
@@ -152,7 +155,7 @@ impl Interval {
             .collect();
         Self {
             seconds,
-            vms: vms::between(&before.vms, &now.vms, seconds),
+            vms: vms::between(&before.vms, now, seconds),
             caches: now
                 .status
                 .caches
@@ -301,6 +304,12 @@ pub(crate) mod tests {
             status: samples::status(),
             disks: samples::disks(),
             vms: samples::vms(),
+            resources: Resources {
+                age_seconds: None,
+                host: None,
+                samples: Vec::new(),
+                vm_cpu: Vec::new(),
+            },
         };
         let mut now = before.clone();
         now.status.uptime_seconds += 2.0;

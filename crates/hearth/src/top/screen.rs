@@ -113,14 +113,17 @@ pub(super) fn text(interval: &Interval, of_vms: bool) -> String {
         out.push_str(&cache_line(row));
         out.push('\n');
     }
+    let mut of_rows = vms::by_worth(&interval.vms);
+    of_rows.sort_unstable();
     let mut table = if of_vms {
-        Table::new(&vms::COLUMNS.map(|(name, _, side)| (name, side)))
+        let heading = vms::COLUMNS.map(|(name, _, side)| (name, side));
+        Table::new(&pick(&heading, &of_rows))
     } else {
         Table::new(&COLUMNS.map(|(name, _, side, _)| (name, side)))
     };
     if of_vms {
         for row in &interval.vms {
-            table.row(vms::cells(row).to_vec());
+            table.row(pick(&vms::cells(row), &of_rows));
         }
     } else {
         for row in &interval.disks {
@@ -185,7 +188,7 @@ fn disk_grid(interval: &Interval, view: View, width: u16) -> Grid<'static> {
 fn vm_grid(interval: &Interval, width: u16) -> Grid<'static> {
     let heading = vms::COLUMNS.map(|(name, width, side)| (name.to_owned(), width, side));
     let widths = vms::COLUMNS.map(|(_, width, _)| width);
-    let shown = fitting(&vms::BY_WORTH, &widths, width);
+    let shown = fitting(&vms::by_worth(&interval.vms), &widths, width);
     let rows = interval.vms.iter().map(|row| vms::cells(row).to_vec());
     grid(&pick(&heading, &shown), rows.map(|row| pick(&row, &shown)))
 }

@@ -41,6 +41,7 @@ async fn look(client: &Client) -> Result<Look, CliError> {
         status: client.get("/v1/status").await?,
         disks: client.get("/v1/disks").await?,
         vms: client.get("/v1/vms").await?,
+        resources: client.get("/v1/resources").await?,
     })
 }
 
