@@ -75,7 +75,7 @@ fn what_a_guest_reads_once_and_its_journal_stay_off_the_flash() {
         let hearth = Hearth::start(lab, &settings)?;
         let steps = with_agent(
             "random,dir=/srv/files,reads=3000+again",
-            "--epoch,500ms,--hint-interval,1s,--once,/srv/files",
+            "--epoch,500ms,--hint-interval,2s,--once,/srv/files",
         );
         let guest = boot(lab, &kit, &hearth, &steps)?;
         wait_until("the guest's hints", LONG, || {
@@ -95,10 +95,16 @@ fn what_a_guest_reads_once_and_its_journal_stay_off_the_flash() {
             number(&hints(&hearth, DISK)?, "kept_out_blocks")?,
         );
         wait_until("more reads", LONG, || {
-            Ok(number(&hints(&hearth, DISK)?, "kept_out_blocks")? > before.1 + 300)
+            Ok(number(&hints(&hearth, DISK)?, "kept_out_blocks")? > before.1 + 1000)
         })?;
         let added = cached()?.saturating_sub(before.0);
-        ensure!(added < 100, "{added} blocks entered the flash");
+        let kept_out = number(&hints(&hearth, DISK)?, "kept_out_blocks")? - before.1;
+        println!("{added} blocks entered the flash, {kept_out} were kept out");
+        // While a change is told, a few are not known.
+        ensure!(
+            added * 2 <= kept_out,
+            "{added} entered, {kept_out} were kept out"
+        );
         let shown = hearth.command(&["vm", "show", DISK])?.stdout;
         ensure!(shown.contains("to keep out ("), "{shown}");
         let console = guest.kill()?;

@@ -6,6 +6,7 @@
     reason = "only tests ask for these"
 )]
 
+mod guests;
 mod resources;
 mod roaming;
 
@@ -13,7 +14,6 @@ pub use resources::resources;
 pub use roaming::{roaming, roaming_disk};
 
 use super::front_ends::{RequestMemory, VhostSocket, VhostUser};
-use super::guests::{GuestFrames, GuestHints, GuestMemory, GuestStatus};
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
@@ -27,6 +27,7 @@ use super::vms::{
 use super::write_back::{DestageState, WriteBackSettings, WriteBackStatus};
 use configuration::DestageOrder;
 use configuration::{Name, PolicyChange, ReclaimPolicy, Staging, Switch, Text, WritePolicy};
+use guests::guest;
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -472,35 +473,5 @@ pub fn vms() -> Vms {
             counters,
             share: Some(image),
         }],
-    }
-}
-
-fn guest() -> GuestStatus {
-    GuestStatus {
-        socket: "/run/hearth/guest/web.sock".to_owned(),
-        error: None,
-        process: Some(4711),
-        boot: Some("7c1f2a6e-9a4b-4a63-8f6e-2f4a1d0c9b11".to_owned()),
-        disks: vec!["web-1".to_owned()],
-        memory: Some(GuestMemory {
-            available_bytes: 1 << 30,
-            cache_bytes: 600 << 20,
-            pressure_percent: 0.25,
-            age_seconds: 4.0,
-        }),
-        frames: GuestFrames {
-            messages: 360,
-            dropped: 0,
-            invalid: 1,
-            missed: 0,
-            skipped_bytes: 4112,
-        },
-        hints: GuestHints {
-            ranges: 12,
-            refused_ranges: 0,
-            keep_out_bytes: 1 << 30,
-            wanted_bytes: 300 << 20,
-            kept_out_blocks: 256,
-        },
     }
 }

@@ -251,8 +251,13 @@ impl<'a> Admitter<'a> {
             self.ports.stats.writes_allocated += u64::from(source == Source::Update);
             return;
         }
+        self.give_back(disk, Key::new(disk, block));
+    }
+
+    /// A block was let in, and does not enter.
+    fn give_back(&mut self, disk: DiskSlot, key: Key) {
         if let Some(tenant) = self.disks.tenant_of(disk) {
-            self.admission.withheld(tenant, Key::new(disk, block));
+            self.admission.withheld(tenant, key);
         }
     }
 
@@ -281,7 +286,13 @@ impl<'a> Admitter<'a> {
     /// Appends what has left staging for flash.
     pub(crate) fn let_in_unstaged(&mut self) {
         while let Some((key, bytes)) = self.admission.next_let_in() {
-            self.let_in(key.disk(), key.block(), Source::Fill, &bytes);
+            let (disk, block) = (key.disk(), key.block());
+            if self.disks.hints().of(disk, block) == Some(Hint::KeepOut) {
+                self.disks.stats(disk).kept_out_blocks += 1;
+                self.give_back(disk, key);
+            } else {
+                self.let_in(disk, block, Source::Fill, &bytes);
+            }
         }
     }
 

@@ -395,7 +395,7 @@ pub enum Effect {
         /// Where on the flash it was read, in bytes.
         at: Offset,
     },
-    /// Tell the guest of a disk, which wants to know ([`crate::Cache::set_listening`]), that these blocks are in memory because
+    /// Tell the guest of a disk, which wants to know ([`crate::Cache::guest`]), that these blocks are in memory because
     /// they will be read. It is no loss if that cannot be said.
     Expected {
         /// Which disk.

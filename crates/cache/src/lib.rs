@@ -93,7 +93,7 @@ pub use block_store::{
     ColdReason, Committed, DirtyReport, FormatOptions, FoundBytes, FoundRecord, FoundWhat,
     LeftChunk, LockReason, LogReport, OpenError, RetainedUpdate, SegmentCounts, format,
 };
-pub use cache::{Cache, Facts, Kept, Mode, Status};
+pub use cache::{Cache, Facts, Guest, Kept, Mode, Status};
 pub use foresight::Foreseen;
 pub use hints::Hinted;
 pub use loan::{Borrowed, LoanId, LoanRequest, NotLent, RecordsAsked};

@@ -295,7 +295,7 @@ fn a_cache_decides_with_foresight_as_without() {
 
 fn listen(rig: &mut Rig, listens: bool) {
     let disk = rig.disk;
-    rig.cache_mut().set_listening(disk, listens);
+    rig.cache_mut().guest(disk).set_listening(listens);
 }
 
 /// The guest reads what it is told of: that teaches the price nothing, and one guess of eight is held out.

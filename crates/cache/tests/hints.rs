@@ -36,7 +36,7 @@ fn hint(cache: &mut Cache, disk: DiskSlot, first: u64, count: u64, hint: Hint) -
 
 fn hint_bytes(cache: &mut Cache, disk: DiskSlot, offset: u64, length: u64, hint: Hint) -> bool {
     let range = (Offset::new(offset), Bytes::new(length));
-    cache.hint(disk, range, hint).unwrap()
+    cache.guest(disk).hint(range, hint).unwrap()
 }
 
 /// Blocks on flash, hot ones and those that were kept out.
@@ -55,6 +55,18 @@ fn what_the_guest_wants_kept_out_is_neither_on_flash_nor_in_memory() {
     assert_eq!(held(&cache, disk), (0, 0, 2));
     bench.read(&mut cache, disk, 10);
     assert_eq!(held(&cache, disk), (1, 1, 2), "the next one is another");
+}
+
+/// What waits in memory for a second use does not go to flash with that use.
+#[test]
+fn what_was_staged_before_the_guest_wanted_it_kept_out_stays_out() {
+    let (mut bench, mut cache, disk) = open("probation");
+    bench.read(&mut cache, disk, 1);
+    assert_eq!(cache.facts().status().staged_blocks, 1);
+    assert!(hint(&mut cache, disk, 0, 10, Hint::KeepOut));
+    bench.read(&mut cache, disk, 1);
+    bench.read(&mut cache, disk, 1);
+    assert_eq!(held(&cache, disk).0, 0);
 }
 
 #[test]
@@ -139,10 +151,12 @@ fn a_range_ends_with_its_disk_and_no_guest_speaks_for_an_image() {
     ));
     let hinted = cache.facts().hinted(disk);
     assert_eq!((hinted.ranges, hinted.wanted_blocks), (1, 1));
-    cache.forget_hints(disk);
+    cache.guest(disk).forget_hints();
     assert_eq!(cache.facts().hinted(disk), Hinted::default());
     let size = Bytes::new(BLOCKS * BLOCK_BYTES);
     let image = bench.attach_to(&mut cache, 3, size, "image", true);
-    let said = cache.hint(image, (Offset::new(0), size), Hint::KeepOut);
+    let said = cache
+        .guest(image)
+        .hint((Offset::new(0), size), Hint::KeepOut);
     assert_eq!(said, Err(ControlError::Shared));
 }

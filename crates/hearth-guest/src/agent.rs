@@ -213,8 +213,10 @@ impl Agent {
             follow.set_places(places);
         }
         if messages != hints.told {
+            // While a new beginning is told, what is to be kept out is not; files that matter no longer do no harm.
+            let begins_anew = !classes::keep_out(&messages).eq(classes::keep_out(&hints.told));
             hints.told.clone_from(&messages);
-            self.port.tell_ranges(messages);
+            self.port.tell_ranges(messages, begins_anew);
         }
     }
 

@@ -6,7 +6,8 @@
 //!   files below --temporary ► temporary
 //! ```
 //!
-//! Told once the host listens, and again when something has changed: a `Hello` first, which begins anew.
+//! Told once the host listens, and again when something has changed; if that is among what is not worth keeping, a `Hello` first,
+//! which begins anew.
 
 use crate::disks::Device;
 use crate::kernel::extents;
@@ -14,7 +15,7 @@ use crate::mounts::unescaped;
 use crate::preload::{FileSystems, open};
 use guest_files::{Extent, Maps, Places, journal};
 use guest_protocol::{ByteRange, Class, Message, RANGES_MAX, Serial};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -39,6 +40,8 @@ pub(crate) struct Folders {
 struct Classes {
     /// By class and disk.
     ranges: BTreeMap<(Order, Serial), Vec<ByteRange>>,
+    /// Where the ranges begin.
+    starts: BTreeSet<(Serial, u64)>,
     told: usize,
 }
 
@@ -80,9 +83,24 @@ pub(crate) fn messages(
             continue;
         };
         places.add(device.serial, device.start.get(), handle, &extents);
-        classes.add_extents(&device, &extents, Class::Preferred);
+        if !classes.has_any(&device, &extents) {
+            classes.add_extents(&device, &extents, Class::Preferred);
+        }
     }
     (classes.into_messages(), places)
+}
+
+/// Of what is told, what is not worth keeping.
+pub(crate) fn keep_out(messages: &[Message]) -> impl Iterator<Item = &Message> {
+    messages.iter().filter(|message| {
+        !matches!(
+            message,
+            Message::Classes {
+                class: Class::Preferred,
+                ..
+            }
+        )
+    })
 }
 
 /// The device that a file is on, and its extents there.
@@ -99,6 +117,7 @@ impl Classes {
             let order = ORDER.iter().position(|one| *one == class).unwrap_or(0);
             let ranges = self.ranges.entry((order, device.serial)).or_default();
             ranges.push(range);
+            self.starts.insert((device.serial, range.offset().get()));
             self.told += 1;
         }
     }
@@ -159,6 +178,13 @@ impl Classes {
         if let Some((device, extents)) = where_is(file) {
             self.add_extents(&device, &extents, class);
         }
+    }
+
+    /// Whether something is said of a file already: one that is kept out is not told as wanted even for a moment.
+    fn has_any(&self, device: &Device, extents: &[Extent]) -> bool {
+        let starts = extents.iter().map(|extent| extent.address);
+        let mut starts = starts.filter_map(|at| device.start.get().checked_add(at));
+        starts.any(|at| self.starts.contains(&(device.serial, at)))
     }
 
     fn add_extents(&mut self, device: &Device, extents: &[Extent], class: Class) {

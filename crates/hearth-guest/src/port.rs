@@ -71,10 +71,14 @@ impl Port {
         is_new && self.opened.is_some()
     }
 
-    /// Says what is known of ranges of the disks, a little at each look, in place of what was said before.
-    pub(crate) fn tell_ranges(&mut self, classes: Vec<Message>) {
+    /// Says what is known of ranges of the disks, a little at each look; if it `begins_anew`, in place of what was said before.
+    pub(crate) fn tell_ranges(&mut self, classes: Vec<Message>, begins_anew: bool) {
+        // A new beginning that waits is still to be said.
+        let begins_anew = begins_anew || matches!(self.waiting.front(), Some(Message::Hello(_)));
         self.waiting.clear();
-        self.waiting.push_back(Message::Hello(hello()));
+        if begins_anew {
+            self.waiting.push_back(Message::Hello(hello()));
+        }
         self.waiting.extend(classes);
         self.send_waiting();
     }

@@ -5,6 +5,7 @@
 use crate::control::Message;
 use crate::disks::Disks;
 use crate::error::{Reply, ShardError};
+use crate::guest_words;
 use crate::jobs::{Job, Jobs};
 use cache::{Cache, Command, OfDirty};
 use origin::Origin as _;
@@ -60,6 +61,9 @@ impl<'a> Commands<'a> {
                     self.cache.set_weight(&vm, weight);
                 }
                 reply(Ok(()));
+            }
+            Message::Guest { disk, what } => {
+                guest_words::tell(what, self.cache, self.disks, disk);
             }
             other => other.refuse(ShardError::NoSuchDisk),
         }

@@ -8,8 +8,8 @@ mod hints;
 mod images;
 mod roaming;
 
-use hints::OfGuest;
-pub use hints::{GuestHandle, GuestTell};
+pub use hints::GuestHandle;
+pub(crate) use hints::OfGuest;
 pub(crate) use images::OfImage;
 pub use images::{AttachedImage, ImageHandle};
 pub(crate) use roaming::{Ahead, Borrow, Roaming};

@@ -6,9 +6,9 @@
 //! A draining disk takes no more requests. Once its clients are gone and neither the cache nor
 //! its origin has anything of it in flight, the cache is told to detach it.
 
-use crate::control::GuestTell;
 use crate::error::{Reply, ShardError};
 use crate::failures::Failure;
+use crate::guest_tell::GuestTell;
 use crate::latency::Timed;
 use crate::spec::DiskSpec;
 use crate::status::{DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, RequestTimes};

@@ -5,10 +5,12 @@ mod commands;
 mod completions;
 mod facts;
 mod flash_health;
+mod guests;
 mod requests;
 mod tenant_commands;
 
 pub use facts::{Facts, Kept, Mode, Status};
+pub use guests::Guest;
 
 use commands::Commands;
 use flash_health::FlashHealth;

@@ -1,12 +1,12 @@
 //! What is set and asked about tenants from outside.
 
+use super::guests::Guest;
 use super::{Cache, State};
 use crate::api::ControlError;
 use crate::tenants::Use;
-use admission::Hint;
 use policy::replacement::Fraction;
 use tenancy::{Settings, SettingsError, TenantSettings, Wanted};
-use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant, Offset, TenantSlot};
+use units::{DiskSlot, Instant, TenantSlot};
 
 impl Cache {
     /// Changes what holds for all tenants from now on; with none nobody is asked, and everything is
@@ -62,57 +62,9 @@ impl Cache {
         self.pump();
     }
 
-    /// The guest of a disk says this of the whole blocks within so many bytes of it, which may be anything. Ends at once. False if its VM has said too much already, of
-    /// this disk and others: then nothing has changed.
-    ///
-    /// # Errors
-    /// [`ControlError::NotAttached`]; [`ControlError::Shared`], since no guest speaks for the others that read an image.
-    pub fn hint(
-        &mut self,
-        disk: DiskSlot,
-        (offset, length): (Offset, Bytes),
-        hint: Hint,
-    ) -> Result<bool, ControlError> {
-        let disks = &mut self.state.disks;
-        let attached = disks.attached(disk)?;
-        if attached.views.is_some() {
-            return Err(ControlError::Shared);
-        }
-        let tenant = attached.tenant;
-        let own = disks.iter().filter(|(_, of)| of.tenant == tenant);
-        let others = own.filter(|(slot, _)| *slot != disk);
-        let others = others.map(|(slot, _)| disks.hints().ranges(slot)).sum();
-        let disk_end = disks.cached_end(disk);
-        let end = offset.get().saturating_add(length.get()).min(disk_end);
-        let first = offset.get().min(disk_end).div_ceil(BLOCK_BYTES);
-        let whole = (BlockIndex::new(first), BlockIndex::new(end / BLOCK_BYTES));
-        Ok(disks.hints_mut().say(disk, whole, hint, others))
-    }
-
-    /// What the guest of a disk has said of it no longer counts.
-    pub fn forget_hints(&mut self, disk: DiskSlot) {
-        self.state.disks.hints_mut().forget(disk);
-    }
-
-    /// Whether the guest of a disk reads ahead what it is told of ([`crate::Effect::Expected`]), from now on.
-    pub fn set_listening(&mut self, disk: DiskSlot, listens: bool) {
-        let is_own = self
-            .state
-            .disks
-            .get(disk)
-            .is_some_and(|disk| disk.views.is_none());
-        let foresight = self.state.reads.foresight_mut();
-        foresight.set_listening(disk, listens && is_own);
-    }
-
-    /// The guest of a disk has read so many bytes because it was told of them, and has not used them. It may say anything: the worst
-    /// is that nothing is read ahead of its VM for a while.
-    pub fn unused_by_guest(&mut self, disk: DiskSlot, bytes: Bytes) {
-        let blocks = bytes.get() / BLOCK_BYTES;
-        self.state
-            .reads
-            .foresight_mut()
-            .unused_by_guest(disk, blocks);
+    /// For what the guest of a disk says.
+    pub fn guest(&mut self, disk: DiskSlot) -> Guest<'_> {
+        Guest::of(&mut self.state, disk)
     }
 
     /// Lets a VM read a shared disk, under the slot that is returned. It may join several times,

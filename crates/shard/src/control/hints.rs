@@ -1,14 +1,10 @@
 //! What guests say of their disks, passed on to the shard that serves them.
 
 use super::{Message, ShardHandle};
-use crate::disks::Disks;
 use crate::error::{Reply, ShardError};
-use cache::{Cache, ControlError, Hint};
+use crate::guest_tell::GuestTell;
+use cache::Hint;
 use units::{Bytes, DiskId, Offset};
-
-/// Tells a guest what is in memory because it will be read: the first byte and the number of bytes. Called on the shard's
-/// thread, so it should do no more than pass that on.
-pub type GuestTell = Box<dyn Fn(Offset, Bytes) + Send>;
 
 /// What a guest says of a disk.
 pub(crate) enum OfGuest {
@@ -30,46 +26,10 @@ pub(crate) enum OfGuest {
 }
 
 impl OfGuest {
-    /// Tells the cache what the guest of a disk says.
-    pub(crate) fn tell(self, cache: &mut Cache, disks: &mut Disks, disk: DiskId) {
-        let disk = match disks.serving(disk) {
-            Ok(disk) => disk,
-            Err(error) => return self.refuse(error),
-        };
-        match self {
-            Self::Listen { tell, reply } => {
-                cache.set_listening(disk, tell.is_some());
-                if let Some(disk) = disks.get_mut(disk) {
-                    disk.set_guest(tell);
-                }
-                reply(Ok(()));
-            }
-            Self::Unused { bytes, reply } => {
-                cache.unused_by_guest(disk, bytes);
-                reply(Ok(()));
-            }
-            Self::Forget(reply) => {
-                cache.forget_hints(disk);
-                reply(Ok(()));
-            }
-            Self::Hint {
-                hint,
-                ranges,
-                reply,
-            } => {
-                let said = ranges.into_iter().try_fold(0, |too_many, range| {
-                    let is_known = cache.hint(disk, range, hint)?;
-                    Ok(too_many + u64::from(!is_known))
-                });
-                reply(said.map_err(|error: ControlError| error.into()));
-            }
-        }
-    }
-
-    pub(super) fn refuse(self, error: ShardError) {
+    pub(crate) fn refuse(self, error: ShardError) {
         match self {
             Self::Forget(reply) | Self::Listen { reply, .. } | Self::Unused { reply, .. } => {
-                reply(Err(error))
+                reply(Err(error));
             }
             Self::Hint { reply, .. } => reply(Err(error)),
         }
@@ -116,6 +76,6 @@ impl<'a> GuestHandle<'a> {
 
     fn say(&self, what: OfGuest) {
         let disk = self.disk;
-        self.shard.send(Message::Guest { disk, what });
+        self.shard.line.send(Message::Guest { disk, what });
     }
 }

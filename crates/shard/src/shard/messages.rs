@@ -42,6 +42,7 @@ impl Shard {
             | Message::SetPolicy { .. }
             | Message::SetWriteBack { .. }
             | Message::Destage { .. }
+            | Message::Guest { .. }
             | Message::SetWeights { .. } => self.commands().pass(message),
             Message::Grow { disk, size, reply } => self.grow(disk, size, reply),
             Message::Flush { disk, reply } => match self.disks.serving(disk) {
@@ -70,9 +71,6 @@ impl Shard {
                 reply,
             } => reply(self.connect(disk, client, vm.as_deref())),
             Message::Stop { reply } => self.stop(reply),
-            Message::Guest { disk, what } => {
-                what.tell(&mut self.cache, &mut self.disks, disk);
-            }
             Message::Roaming { disk, what } => self.about_roaming(disk, what),
             Message::Recorded { token, recorded } => {
                 let cache = &mut self.cache;
