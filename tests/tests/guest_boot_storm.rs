@@ -103,6 +103,7 @@ fn why(console: &str) -> anyhow::Result<&str> {
     Ok(why.trim())
 }
 
+#[allow(clippy::print_stdout, reason = "what a run of the test has measured")]
 fn check(number: usize, console: &str) -> anyhow::Result<()> {
     let planned = said(console, "preload begins", "bytes")?;
     let read = said(console, "preload ended", "bytes")?;

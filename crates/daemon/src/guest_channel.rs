@@ -114,7 +114,12 @@ fn uuid(id: u128) -> String {
 }
 
 /// Greets the agent and takes what it says, until the connection ends.
-pub(super) async fn serve(stream: UnixStream, heard: Arc<Heard>, hello: Hello, hints: &GuestHints) {
+pub(super) async fn serve(
+    stream: UnixStream,
+    heard: Arc<Heard>,
+    hello: Hello,
+    hints: &mut GuestHints,
+) {
     let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
     {
         let mut said = heard.lock();
@@ -131,7 +136,7 @@ async fn listen(
     stream: &UnixStream,
     heard: &Heard,
     hello: Hello,
-    hints: &GuestHints,
+    hints: &mut GuestHints,
 ) -> io::Result<()> {
     let began = Instant::now();
     let now = || {
@@ -164,7 +169,9 @@ async fn listen(
                 receiver.receive(&buffer[..bytes], |message| messages.push(message));
                 {
                     let mut said = heard.lock();
-                    messages.iter().for_each(|message| said.take(message));
+                    for message in &messages {
+                        said.take(message);
+                    }
                     said.counts = receiver.counts();
                 }
                 for message in messages {
@@ -245,8 +252,8 @@ mod tests {
 
     /// Of a VM whose disks are gone.
     async fn served(stream: UnixStream, heard: Arc<Heard>, hello: Hello) {
-        let hints = GuestHints::new("web".parse().unwrap(), Arc::default(), Arc::default());
-        serve(stream, heard, hello, &hints).await;
+        let mut hints = GuestHints::new("web".parse().unwrap(), Arc::default(), Arc::default());
+        serve(stream, heard, hello, &mut hints).await;
     }
 
     async fn until(heard: &Heard, is_so: impl Fn(&GuestStatus) -> bool) -> GuestStatus {

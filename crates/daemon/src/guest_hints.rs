@@ -12,7 +12,6 @@ use configuration::{Name, serial};
 use guest_protocol::{ByteRange, Class, Message, RANGES_MAX, Serial, Used};
 use shard::{GuestHandle, GuestTell};
 use std::sync::Arc;
-use tokio::sync::Mutex;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use units::{Bytes, Offset};
 
@@ -28,7 +27,7 @@ pub(super) struct GuestHints {
     registry: Arc<Registry>,
     shards: Arc<Shards>,
     expects: Sender<Expected>,
-    expected: Mutex<Receiver<Expected>>,
+    expected: Receiver<Expected>,
 }
 
 impl GuestHints {
@@ -39,26 +38,25 @@ impl GuestHints {
             registry,
             shards,
             expects,
-            expected: Mutex::new(expected),
+            expected,
         }
     }
 
     /// What the guest should read ahead, once there is something.
-    pub(super) async fn expected(&self) -> Vec<Expected> {
+    pub(super) async fn expected(&mut self) -> Vec<Expected> {
         let mut ranges = Vec::new();
-        let mut expected = self.expected.lock().await;
-        expected.recv_many(&mut ranges, RANGES_MAX).await;
+        self.expected.recv_many(&mut ranges, RANGES_MAX).await;
         ranges
     }
 
     /// The guest is gone: nobody follows any more.
-    pub(super) async fn end(&self) {
+    pub(super) async fn end(&mut self) {
         for disk in self.disks() {
             let _ = self
                 .ask(&disk, |guest, reply| guest.listen(None, reply))
                 .await;
         }
-        while self.expected.lock().await.try_recv().is_ok() {}
+        while self.expected.try_recv().is_ok() {}
     }
 
     /// The guest reads ahead what it is told of, of all of its disks; it says how much of that it has not used.
@@ -91,7 +89,7 @@ impl GuestHints {
     /// The VM's own disks.
     pub(super) fn disks(&self) -> Vec<Entry> {
         let mut entries = self.registry.all();
-        entries.retain(|entry| !entry.config.shared && entry.vm() == self.vm);
+        entries.retain(|entry| entry.is_of(&self.vm));
         entries
     }
 

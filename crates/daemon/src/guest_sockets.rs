@@ -174,14 +174,14 @@ async fn accept(
     listener: UnixListener,
     heard: Arc<Heard>,
     (vm, boot): (Name, u128),
-    hints: GuestHints,
+    mut hints: GuestHints,
 ) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let own = hints.disks();
                 let greeting = hello(boot, own.iter().map(|entry| serial(&entry.config)));
-                serve(stream, Arc::clone(&heard), greeting, &hints).await;
+                serve(stream, Arc::clone(&heard), greeting, &mut hints).await;
             }
             Err(error) => {
                 tracing::warn!(%vm, %error, "an agent in a guest could not be let in");

@@ -78,6 +78,11 @@ impl Entry {
     pub(super) fn vm(&self) -> Name {
         self.config.tenant().clone()
     }
+
+    /// Whether it is this VM's own disk, and no base image.
+    pub(super) fn is_of(&self, vm: &Name) -> bool {
+        !self.config.shared && self.config.tenant() == vm
+    }
 }
 
 /// Why a disk cannot be reserved.

@@ -107,7 +107,7 @@ impl Tenancies {
         let entries = self.registry.all();
         let own = entries
             .iter()
-            .filter(|entry| !entry.config.shared && entry.cache == *cache && entry.vm() == vm.name);
+            .filter(|entry| entry.is_of(&vm.name) && entry.cache == *cache);
         let disks: Vec<&DiskConfig> = own.map(|entry| &entry.config).collect();
         let settings = tenants::tenant(vm, &disks, flash)
             .map_err(|error| Problem::new(ProblemKind::Invalid, format!("{}: {error}", vm.name)))?;

@@ -50,9 +50,7 @@ impl Seen<'_> {
     pub(super) fn vm(&self, name: &Name) -> VmStatus {
         let settings = self.book.settings(name);
         let own = self.entries.iter();
-        let own: Vec<&Entry> = own
-            .filter(|entry| !entry.config.shared && entry.vm() == *name)
-            .collect();
+        let own: Vec<&Entry> = own.filter(|entry| entry.is_of(name)).collect();
         let mut counters = VmCounters::default();
         for entry in &own {
             if let Some(served) = self.served(entry) {

@@ -10,9 +10,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Ranges that the host expects to be read, and that wait: those of a read of the port.
 const EXPECTED_MAX: usize = 1024;
+/// How long a host that is there may take to greet: an agent that speaks first is greeted afterwards, and begins anew.
+const GREETING_TIME: Duration = Duration::from_secs(1);
 /// Messages that wait and are sent at one look: what the port has room for.
 const SENT_AT_ONCE: usize = 8;
 /// Bytes that are read at once, and at one look: the host sends a frame now and then.
@@ -35,6 +38,8 @@ struct Opened {
     frames: Frames,
     /// The sequence number of the next frame; none while the host does not know us.
     next: Option<u32>,
+    /// From when on nobody is waited for to speak first.
+    speaks_at: Instant,
 }
 
 impl Port {
@@ -147,6 +152,7 @@ impl Opened {
             file,
             frames: Frames::new(),
             next: None,
+            speaks_at: Instant::now() + GREETING_TIME,
         })
     }
 
@@ -161,7 +167,10 @@ impl Opened {
         while let Some(next) = self.frames.take() {
             match next.and_then(Message::decode) {
                 // The daemon was started anew, or is another host's: it does not know us.
-                Ok(Message::Hello(_)) => self.next = None,
+                Ok(Message::Hello(_)) => {
+                    self.next = None;
+                    self.speaks_at = Instant::now();
+                }
                 // It is looked at before it expires.
                 Ok(Message::ReadAhead { serial, ranges, .. }) => {
                     let room = EXPECTED_MAX.saturating_sub(expected.len());
@@ -170,10 +179,9 @@ impl Opened {
                 Ok(_) | Err(_) => {}
             }
         }
-        if self.next.is_some() {
+        if self.next.is_some() || Instant::now() < self.speaks_at {
             return Ok(false);
         }
-        self.next = Some(0);
         self.send(&PADDING, Message::Hello(hello()));
         Ok(self.next.is_some())
     }

@@ -9,6 +9,7 @@ use crate::guest_words;
 use crate::jobs::{Job, Jobs};
 use cache::{Cache, Command, OfDirty};
 use origin::Origin as _;
+use std::sync::Arc;
 use units::{DiskId, DiskSlot, Instant};
 
 /// The parts of a shard that a command needs.
@@ -61,6 +62,19 @@ impl<'a> Commands<'a> {
                     self.cache.set_weight(&vm, weight);
                 }
                 reply(Ok(()));
+            }
+            Message::SetTenancy { settings, reply } => {
+                let settings = settings.map(|boxed| *boxed);
+                let set = self.cache.set_tenancy(settings, self.now);
+                reply(set.map_err(|error| Arc::new(error).into()));
+            }
+            Message::SetTenant {
+                tenant,
+                settings,
+                reply,
+            } => {
+                let set = self.cache.set_tenant(&tenant, *settings, self.now);
+                reply(set.map_err(|error| Arc::new(error).into()));
             }
             Message::Guest { disk, what } => {
                 guest_words::tell(what, self.cache, self.disks, disk);

@@ -12,7 +12,6 @@ use crate::control::Message;
 use crate::error::ShardError;
 use crate::jobs::Job;
 use cache::{ControlError, ControlId, ControlOutcome};
-use std::sync::Arc;
 
 impl Shard {
     /// Begins to do what a message says.
@@ -43,6 +42,8 @@ impl Shard {
             | Message::SetWriteBack { .. }
             | Message::Destage { .. }
             | Message::Guest { .. }
+            | Message::SetTenancy { .. }
+            | Message::SetTenant { .. }
             | Message::SetWeights { .. } => self.commands().pass(message),
             Message::Grow { disk, size, reply } => self.grow(disk, size, reply),
             Message::Flush { disk, reply } => match self.disks.serving(disk) {
@@ -50,19 +51,6 @@ impl Shard {
                 Err(error) => reply(Err(error)),
             },
             Message::Tap { disk, tap, reply } => reply(self.disks.tap(disk, tap)),
-            Message::SetTenancy { settings, reply } => {
-                let settings = settings.map(|boxed| *boxed);
-                let set = self.cache.set_tenancy(settings, self.now);
-                reply(set.map_err(|error| Arc::new(error).into()));
-            }
-            Message::SetTenant {
-                tenant,
-                settings,
-                reply,
-            } => {
-                let set = self.cache.set_tenant(&tenant, *settings, self.now);
-                reply(set.map_err(|error| Arc::new(error).into()));
-            }
             Message::Status { reply } => reply(Ok(self.status())),
             Message::Connect {
                 disk,
