@@ -438,7 +438,7 @@ impl Roamer {
                 }
                 Action::Serve => {
                     (self.asked, self.refusal) = (None, None);
-                    self.under_way.stop_settling();
+                    self.under_way.stop_settling().await;
                     self.disks.iter_mut().for_each(Member::serve);
                 }
                 Action::Fail => self.disks.iter_mut().for_each(Member::fail),

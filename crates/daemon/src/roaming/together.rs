@@ -14,10 +14,11 @@
 use super::register;
 use super::standing::Preparation;
 use super::steps::Steps;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use handoff::{Action, Event, Hold, Record, TakeError};
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::task::JoinSet;
 
 /// Lets the clients' requests wait at all disks, and brings what is dirty to the other host, or to the origins.
 pub(super) async fn settle(disks: Vec<(Arc<Steps>, Hold)>) -> Event {
@@ -27,7 +28,7 @@ pub(super) async fn settle(disks: Vec<(Arc<Steps>, Hold)>) -> Event {
         }
     }
     let steps: Vec<_> = disks.into_iter().map(|(steps, _)| steps).collect();
-    let is_settled = all(steps.iter().map(|steps| Arc::clone(steps).settle())).await;
+    let is_settled = all(steps.clone().into_iter().map(Steps::settle)).await;
     if is_settled {
         all(steps.into_iter().map(Steps::tell_demand)).await;
     }
@@ -116,13 +117,31 @@ async fn take(disks: Vec<Arc<Steps>>, epoch: u64) -> Result<(), TakeError> {
     Ok(())
 }
 
-/// Whether all of these end well. At the first that does not the others are ended.
-async fn all(steps: impl Iterator<Item: Future<Output = bool> + Send + 'static>) -> bool {
-    let mut under_way: JoinSet<bool> = steps.collect();
-    while let Some(ended) = under_way.join_next().await {
-        if !ended.expect("a step ends") {
-            return false;
-        }
+/// Whether all of these end well. At the first that does not the others end, and so they do with the caller: none is a task
+/// of its own, which would go on for a moment after it was told to end.
+async fn all(steps: impl Iterator<Item: Future<Output = bool>>) -> bool {
+    let under_way: FuturesUnordered<_> = steps.collect();
+    under_way.all(std::future::ready).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn steps_end_at_the_first_that_fails() {
+        let other = Arc::new(());
+        let steps = [false, true].map(|is_long| {
+            let held = is_long.then(|| Arc::clone(&other));
+            async move {
+                if let Some(_held) = held {
+                    std::future::pending::<()>().await;
+                }
+                false
+            }
+        });
+        assert!(!all(steps.into_iter()).await);
+        assert_eq!(Arc::strong_count(&other), 1, "the other one has ended");
+        assert!(all([true, true].into_iter().map(std::future::ready)).await);
     }
-    true
 }

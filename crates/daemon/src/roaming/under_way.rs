@@ -28,10 +28,13 @@ impl UnderWay {
         });
     }
 
-    /// Ends what only settles, unfinished.
-    pub(super) fn stop_settling(&mut self) {
+    /// Ends what only settles, unfinished. When this returns it does nothing more: what it has told a shard comes before
+    /// what the caller tells.
+    pub(super) async fn stop_settling(&mut self) {
         if let Some(settling) = self.0.take_if(|step| step.is_settling) {
             settling.ending.abort();
+            // It may have ended meanwhile; nobody asks how.
+            let _ = settling.ending.await;
         }
     }
 
@@ -46,5 +49,32 @@ impl UnderWay {
         let event = ending.await;
         self.0 = None;
         event.expect("a step ends, or is forgotten with its end")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_settling_that_was_stopped_does_nothing_more() {
+        let (begins, began) = tokio::sync::oneshot::channel();
+        let (tell, told) = mpsc::channel();
+        let settling = tell.clone();
+        let mut under_way = UnderWay::default();
+        under_way.begin(true, async move {
+            begins.send(()).unwrap();
+            // A thread is not stopped between two awaits.
+            std::thread::sleep(Duration::from_millis(50));
+            settling.send("hold").unwrap();
+            std::future::pending().await
+        });
+        began.await.unwrap();
+        under_way.stop_settling().await;
+        tell.send("serve").unwrap();
+        drop(tell);
+        assert_eq!(told.iter().collect::<Vec<_>>(), ["hold", "serve"]);
     }
 }
