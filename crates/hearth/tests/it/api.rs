@@ -145,7 +145,7 @@ fn requests_that_make_no_sense_are_told_why() {
     wrong(
         "POST",
         "/v1/disks",
-        &"x".repeat(1 << 17),
+        &"x".repeat((256 << 10) + 1),
         400,
         "length limit",
     );
