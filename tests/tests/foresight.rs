@@ -74,6 +74,9 @@ fn a_guest_that_reads_on_finds_it_in_memory() {
         ensure!(precision.is_some_and(|part| part > 0.8), "{of}");
         let shown = stack.hearth().command(&["vm", "show", Stack::DISK])?.stdout;
         ensure!(shown.contains("guesses refused"), "{shown}");
+        let seen = ["top", "--vms", "--once", "--interval", "100ms"];
+        let seen = stack.hearth().command(&seen)?.stdout;
+        ensure!(seen.contains("PRECISION"), "{seen}");
         // What was read entered the flash as without: nothing is asked of the origin again.
         let (again, _) = read(&mut stack, 0..2 * READS)?;
         ensure!(again == 0, "{again} requests");

@@ -33,7 +33,7 @@ impl View {
 }
 
 /// The columns: heading, width, side, and what sorts by it.
-const COLUMNS: [(&str, u16, Side, Option<SortBy>); 15] = [
+const COLUMNS: [(&str, u16, Side, Option<SortBy>); 17] = [
     ("disk", 16, Side::Left, Some(SortBy::Disk)),
     ("vm", 12, Side::Left, None),
     ("read/s", 8, Side::Right, Some(SortBy::Iops)),
@@ -42,6 +42,8 @@ const COLUMNS: [(&str, u16, Side, Option<SortBy>); 15] = [
     ("write B/s", 9, Side::Right, None),
     ("hit", 6, Side::Right, Some(SortBy::Hit)),
     ("ram", 6, Side::Right, None),
+    ("hot", 6, Side::Right, None),
+    ("ahead", 6, Side::Right, None),
     ("p50", 7, Side::Right, None),
     ("p99", 7, Side::Right, Some(SortBy::P99)),
     ("flash w/s", 10, Side::Right, Some(SortBy::Flash)),
@@ -52,9 +54,9 @@ const COLUMNS: [(&str, u16, Side, Option<SortBy>); 15] = [
 ];
 
 /// The columns by what a viewer would miss most; a narrow terminal has as many as fit.
-const BY_WORTH: [usize; 15] = [0, 2, 3, 6, 9, 12, 4, 5, 14, 8, 10, 11, 13, 7, 1];
+const BY_WORTH: [usize; 17] = [0, 2, 3, 6, 11, 14, 4, 5, 16, 10, 12, 13, 15, 7, 1, 9, 8];
 
-fn cells(row: &DiskRow) -> [String; 15] {
+fn cells(row: &DiskRow) -> [String; 17] {
     let [dirty, age, destage] =
         super::words::dirty_cells(row.dirty_bytes, row.dirty_oldest_seconds, row.destage);
     let blocks = row.hit_blocks + row.miss_blocks;
@@ -67,6 +69,8 @@ fn cells(row: &DiskRow) -> [String; 15] {
         rate(row.written_bytes_per_second),
         percent(row.hit_blocks, blocks),
         percent(row.memory_hit_blocks.total(), blocks),
+        percent(row.memory_hit_blocks.hot, blocks),
+        percent(row.memory_hit_blocks.ahead, blocks),
         seconds(row.p50_seconds),
         seconds(row.p99_seconds),
         rate(row.flash_written_bytes_per_second),
@@ -123,7 +127,7 @@ pub(super) fn text(interval: &Interval, of_vms: bool) -> String {
     };
     if of_vms {
         for row in &interval.vms {
-            table.row(pick(&vms::cells(row), &of_rows));
+            table.row(pick(&vms::cells(row, interval.seconds), &of_rows));
         }
     } else {
         for row in &interval.disks {
@@ -189,7 +193,10 @@ fn vm_grid(interval: &Interval, width: u16) -> Grid<'static> {
     let heading = vms::COLUMNS.map(|(name, width, side)| (name.to_owned(), width, side));
     let widths = vms::COLUMNS.map(|(_, width, _)| width);
     let shown = fitting(&vms::by_worth(&interval.vms), &widths, width);
-    let rows = interval.vms.iter().map(|row| vms::cells(row).to_vec());
+    let rows = interval
+        .vms
+        .iter()
+        .map(|row| vms::cells(row, interval.seconds).to_vec());
     grid(&pick(&heading, &shown), rows.map(|row| pick(&row, &shown)))
 }
 
@@ -263,8 +270,8 @@ mod tests {
         assert_eq!(
             cells,
             [
-                "web-1", "web-1", "100", "10", "400KiB", "0B", "75.0%", "15.0%", "80.0us",
-                "2.00ms", "0B", "0B", "200MiB", "31.5s", "FAILING"
+                "web-1", "web-1", "100", "10", "400KiB", "0B", "75.0%", "15.0%", "5.0%", "7.5%",
+                "80.0us", "2.00ms", "0B", "0B", "200MiB", "31.5s", "FAILING"
             ]
         );
     }
@@ -277,7 +284,7 @@ mod tests {
         let web = lines.iter().find(|line| line.starts_with("web ")).unwrap();
         assert!(web.contains("4.00GiB"), "{text}");
         assert!(text.contains("debian-12 (image)"), "{text}");
-        assert!(lines.iter().all(|line| line.len() <= 110), "{text}");
+        assert!(lines.iter().all(|line| line.len() <= 170), "{text}");
     }
 
     #[test]
