@@ -23,6 +23,7 @@ pub const PACKAGE_TOOLS: &[&str] = &[
 
 const UNIT: &str = "hearth.service";
 const MONITOR_UNIT: &str = "hearth-monitor.service";
+const AGENT_UNIT: &str = "hearth-guest.service";
 
 /// The system's programs that commands of the unit name.
 const PROGRAMS: [&str; 4] = ["cat", "kill", "sh", "sleep"];
@@ -40,19 +41,45 @@ impl Package {
     ///
     /// When one of the steps fails that an administrator would take.
     pub fn install(lab: &Lab) -> anyhow::Result<Self> {
+        let package = Self::of(
+            lab,
+            "install",
+            ("BINARY", hearth::program()?),
+            "hearth.conf",
+        )?;
+        let in_root = format!("--root={}", package.root.folder().display());
+        let words = [&in_root, "--create", "hearth.conf"];
+        tools::run(Command::new("systemd-tmpfiles").args(words))?;
+        Ok(package)
+    }
+
+    /// Installs the agent for guests, its unit and its user into a folder of the lab.
+    ///
+    /// # Errors
+    ///
+    /// When one of the steps fails that an administrator would take.
+    pub fn install_guest(lab: &Lab) -> anyhow::Result<Self> {
+        let agent = ("AGENT", hearth::built("hearth-guest")?);
+        Self::of(lab, "install-guest", agent, "hearth-guest.conf")
+    }
+
+    fn of(
+        lab: &Lab,
+        target: &str,
+        (variable, program): (&str, PathBuf),
+        users: &str,
+    ) -> anyhow::Result<Self> {
         let root = lab.host("root")?;
         fs::set_permissions(root.folder(), Permissions::from_mode(0o755))?;
         system(&root)?;
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut make = Command::new("make");
-        make.arg("-C").arg(source).arg("install");
+        make.arg("-C").arg(source).arg(target);
         make.arg(format!("DESTDIR={}", root.folder().display()));
-        make.arg(format!("BINARY={}", hearth::program()?.display()));
+        make.arg(format!("{variable}={}", program.display()));
         tools::run(&mut make)?;
         let in_root = format!("--root={}", root.folder().display());
-        tools::run(Command::new("systemd-sysusers").args([&in_root, "hearth.conf"]))?;
-        let words = [&in_root, "--create", "hearth.conf"];
-        tools::run(Command::new("systemd-tmpfiles").args(words))?;
+        tools::run(Command::new("systemd-sysusers").args([&in_root, users]))?;
         let manager = Manager::new(&root)?;
         Ok(Self { root, manager })
     }
@@ -118,9 +145,19 @@ impl Package {
     ///
     /// When there are none.
     pub fn user(&self) -> anyhow::Result<(u32, u32)> {
+        self.user_called("hearth")
+    }
+
+    /// The same of a user of this name.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn user_called(&self, name: &str) -> anyhow::Result<(u32, u32)> {
         let users = fs::read_to_string(self.path("/etc/passwd")).context("etc/passwd")?;
-        let line = users.lines().find_map(|line| line.strip_prefix("hearth:"));
-        let mut fields = line.context("no user hearth")?.split(':').skip(1);
+        let mut lines = users.lines().map(|line| line.split(':'));
+        let line = lines.find(|line| line.clone().next() == Some(name));
+        let mut fields = line.with_context(|| format!("no user {name}"))?.skip(2);
         let mut number =
             || -> anyhow::Result<u32> { Ok(fields.next().context("a number")?.parse()?) };
         Ok((number()?, number()?))
@@ -157,6 +194,18 @@ impl Package {
         Process::start(lab, "monitor", &mut command)
     }
 
+    /// Starts the agent for guests as its unit says, with these options; its log has this name.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn start_agent(&self, lab: &Lab, name: &str, options: &str) -> anyhow::Result<Process> {
+        let start = format!("[Service]\nExecStart=\nExecStart=/usr/bin/hearth-guest {options}\n");
+        self.drop_in_of(AGENT_UNIT, "options.conf", &start)?;
+        let mut command = self.command(AGENT_UNIT, "ExecStart")?;
+        Process::start(lab, name, &mut command)
+    }
+
     /// Runs another command of the unit to its end, with what the manager tells it.
     ///
     /// # Errors
@@ -179,11 +228,24 @@ impl Package {
     ///
     /// When it finds them faulty.
     pub fn verify(&self) -> anyhow::Result<()> {
+        self.verify_units(&[UNIT, MONITOR_UNIT, "hearth.socket"])
+    }
+
+    /// What `systemd-analyze verify` has to say of the unit of the agent for guests.
+    ///
+    /// # Errors
+    ///
+    /// When it finds it faulty.
+    pub fn verify_agent(&self) -> anyhow::Result<()> {
+        self.verify_units(&[AGENT_UNIT])
+    }
+
+    fn verify_units(&self, units: &[&str]) -> anyhow::Result<()> {
         // Not the manual: where it is installed is not this folder.
         let mut command = Command::new("systemd-analyze");
         command.args(["verify", "--man=no", "--recursive-errors=no"]);
         command.arg(format!("--root={}", self.root.folder().display()));
-        let output = tools::run(command.args([UNIT, MONITOR_UNIT, "hearth.socket"]))?;
+        let output = tools::run(command.args(units))?;
         let said = format!("{}{}", output.stdout, output.stderr);
         ensure!(said.trim().is_empty(), "{said}");
         Ok(())

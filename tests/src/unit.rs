@@ -74,9 +74,11 @@ impl Unit {
     ///
     /// When there is none, or more than one.
     pub(crate) fn command(&self, key: &str) -> anyhow::Result<Vec<String>> {
-        let mut found = self.settings.iter().filter(|setting| setting.key == key);
-        match (found.next(), found.next()) {
-            (Some(setting), None) => words(&setting.value),
+        let found = self.settings.iter().filter(|setting| setting.key == key);
+        let found: Vec<_> = found.map(|setting| setting.value.as_str()).collect();
+        // An empty one takes those before it back.
+        match found.split(|value| value.is_empty()).next_back() {
+            Some([one]) => words(one),
             _ => bail!("the unit has not one {key}"),
         }
     }
@@ -111,6 +113,8 @@ mod tests {
         let words = unit.command("ExecStart").unwrap();
         assert_eq!(words, ["/bin/sh", "-c", "a b", "c"]);
         assert!(unit.command("ExecReload").is_err());
+        let other = Unit::parse("[Service]\nExecStart=/bin/a\nExecStart=\nExecStart=/bin/b\n");
+        assert_eq!(other.unwrap().command("ExecStart").unwrap(), ["/bin/b"]);
         assert!(Unit::parse("[Service]\nno setting\n").is_err());
         assert!(Unit::parse("[Service]\nUser=a \\\n").is_err());
     }

@@ -2,6 +2,7 @@
 //! it out would not test the unit that is installed.
 
 use anyhow::{Context, bail, ensure};
+use rustix::thread::CapabilitySet;
 
 use crate::unit::{Setting, Unit};
 
@@ -40,8 +41,17 @@ pub(super) enum Switch {
     ProtectKernelModules,
 }
 
+/// Those that change what the service sees of the file system.
+pub(super) const OF_MOUNTS: [Switch; 5] = [
+    Switch::ProtectSystem,
+    Switch::ProtectHome,
+    Switch::PrivateTmp,
+    Switch::ProtectKernelTunables,
+    Switch::ProtectKernelModules,
+];
+
 /// What a unit asks for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Confinement {
     pub(super) user: String,
     pub(super) group: String,
@@ -52,6 +62,9 @@ pub(super) struct Confinement {
     pub(super) calls: Vec<CallList>,
     pub(super) errno: Option<String>,
     pub(super) families: Vec<String>,
+    /// What the service may come to have, and what it begins with.
+    pub(super) bounding: CapabilitySet,
+    pub(super) ambient: CapabilitySet,
     pub(super) switches: Vec<Switch>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) umask: Option<u32>,
@@ -59,13 +72,15 @@ pub(super) struct Confinement {
     pub(super) locked_memory_is_unlimited: bool,
 }
 
-/// What only a service's manager sees: when it starts, ends, reloads and kills.
+/// What only a service's manager sees: when it starts, ends, reloads and kills, and what its control group may use.
 const OF_THE_MANAGER: &[&str] = &[
+    "CPUQuota",
     "ExecReload",
     "ExecStart",
     "ExecStopPost",
     "FileDescriptorStoreMax",
     "KillMode",
+    "MemoryMax",
     "NotifyAccess",
     "Restart",
     "RestartPreventExitStatus",
@@ -95,8 +110,10 @@ const COVERED: &[(&str, &str)] = &[
     ("DevicePolicy", "closed"),
     // It would only protect the test from the kernel.
     ("OOMScoreAdjust", "-900"),
-    ("CapabilityBoundingSet", ""),
-    ("AmbientCapabilities", ""),
+    ("OOMScoreAdjust", "500"),
+    // They take turns away, and nothing else.
+    ("IOSchedulingClass", "idle"),
+    ("Nice", "10"),
     ("ConfigurationDirectory", "hearth"),
 ];
 
@@ -107,20 +124,52 @@ impl Confinement {
     ///
     /// When a setting is not known, or has a value that is not.
     pub(super) fn of(unit: &Unit) -> anyhow::Result<Self> {
-        let mut asked = Self::default();
+        let mut asked = Self {
+            user: String::new(),
+            group: String::new(),
+            folders: Vec::new(),
+            writable: Vec::new(),
+            devices: Vec::new(),
+            proc_options: Vec::new(),
+            calls: Vec::new(),
+            errno: None,
+            families: Vec::new(),
+            bounding: CapabilitySet::empty(),
+            ambient: CapabilitySet::empty(),
+            switches: Vec::new(),
+            environment: Vec::new(),
+            umask: None,
+            files_max: None,
+            locked_memory_is_unlimited: false,
+        };
         for setting in unit.settings() {
             asked
                 .take(setting)
                 .with_context(|| format!("{}={} in the unit", setting.key, setting.value))?;
         }
-        for (key, value) in [("CapabilityBoundingSet", ""), ("DevicePolicy", "closed")] {
-            let is_there = |setting: &Setting| setting.key == key && setting.value == value;
+        for (key, value) in [
+            ("CapabilityBoundingSet", None),
+            ("DevicePolicy", Some("closed")),
+        ] {
+            let is_there = |setting: &Setting| {
+                setting.key == key && value.is_none_or(|value| setting.value == value)
+            };
             ensure!(
                 unit.settings().iter().any(is_there),
-                "the unit has no {key}={value}; the sandbox knows no other"
+                "the unit has no {key}={}; the sandbox needs one",
+                value.unwrap_or_default()
             );
         }
+        if asked.group.is_empty() {
+            // systemd-sysusers gives a user a group of its name.
+            asked.group.clone_from(&asked.user);
+        }
         Ok(asked)
+    }
+
+    /// Whether the service has the machine's own file system, with nothing hidden or read-only.
+    pub(super) fn sees_the_system(&self) -> bool {
+        !OF_MOUNTS.iter().any(|switch| self.has(*switch))
     }
 
     /// Whether a restriction is on.
@@ -148,6 +197,10 @@ impl Confinement {
                 folder.mode = octal(value)?;
             }
             "ReadWritePaths" => self.writable.extend(list(value)),
+            "CapabilityBoundingSet" => self.bounding = capabilities(value)?,
+            "AmbientCapabilities" => self.ambient = capabilities(value)?,
+            // Classes of devices are for control groups: who sees the system sees all, and needs rights to open them.
+            "DeviceAllow" if CLASSES.iter().any(|class| value.starts_with(class)) => {}
             "DeviceAllow" => {
                 let device = value.split_whitespace().next().unwrap_or_default();
                 ensure!(device.starts_with("/dev/"), "only device nodes are known");
@@ -193,6 +246,24 @@ impl Confinement {
             variable,
         });
     }
+}
+
+/// Classes of devices by the names of their drivers.
+const CLASSES: [&str; 4] = [
+    "char-virtio-portsdev ",
+    "block-virtblk ",
+    "block-sd ",
+    "block-blkext ",
+];
+
+fn capabilities(value: &str) -> anyhow::Result<CapabilitySet> {
+    let names = value.split_whitespace();
+    let found = names.map(|name| match name {
+        "CAP_SYS_ADMIN" => Ok(CapabilitySet::SYS_ADMIN),
+        "CAP_DAC_READ_SEARCH" => Ok(CapabilitySet::DAC_READ_SEARCH),
+        _ => bail!("the sandbox does not know {name}"),
+    });
+    found.collect()
 }
 
 fn switch(key: &str, value: &str) -> anyhow::Result<Switch> {

@@ -12,8 +12,9 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, chdir, chroot, getrlimit, setrlimit, umask};
 use rustix::thread::{
-    CapabilitySet, remove_capability_from_bounding_set, set_no_new_privs, set_thread_groups,
-    set_thread_res_gid, set_thread_res_uid,
+    CapabilitySet, CapabilitySets, configure_capability_in_ambient_set,
+    remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities, set_no_new_privs,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
 use super::confinement::{Confinement, Switch};
@@ -54,17 +55,23 @@ pub fn enter(root: &Path, name: &str, key: &str) -> anyhow::Result<()> {
     let filters = filters::filters(&asked)?;
     let notify_socket = notify_socket(root)?;
 
-    mounts::mount_all(root, &asked, &identity)?;
-    chroot(root).context("chroot")?;
+    let program = if asked.sees_the_system() {
+        mounts::mount_own(root, &asked, &identity)?;
+        root.join(program.trim_start_matches('/'))
+    } else {
+        mounts::mount_all(root, &asked, &identity)?;
+        chroot(root).context("chroot")?;
+        PathBuf::from(program)
+    };
     chdir("/").context("chdir")?;
     limit(&asked)?;
-    identity.assume()?;
+    identity.assume(&asked)?;
     set_no_new_privs(asked.has(Switch::NoNewPrivileges))?;
     for filter in &filters {
         seccompiler::apply_filter(filter).context("a filter of system calls")?;
     }
 
-    let mut command = Command::new(program);
+    let mut command = Command::new(&program);
     command.args(arguments).env_clear();
     command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin");
     let told = OF_THE_MANAGER.iter();
@@ -75,7 +82,7 @@ pub fn enter(root: &Path, name: &str, key: &str) -> anyhow::Result<()> {
     command.envs(asked.environment);
     let folders = asked.folders.into_iter();
     command.envs(folders.map(|folder| (folder.variable, folder.path)));
-    Err(command.exec()).context(program.clone())
+    Err(command.exec()).context(program.display().to_string())
 }
 
 /// The manager's socket as it is called below `root`; anybody may send there, as systemd lets
@@ -139,9 +146,13 @@ impl Identity {
         })
     }
 
-    fn assume(&self) -> anyhow::Result<()> {
+    /// Becomes the service's user, with the capabilities that it begins with.
+    fn assume(&self, asked: &Confinement) -> anyhow::Result<()> {
         for bit in 0..u64::BITS {
             let capability = CapabilitySet::from_bits_retain(1 << bit);
+            if asked.bounding.contains(capability) {
+                continue;
+            }
             // The kernel knows fewer than there are bits.
             if remove_capability_from_bounding_set(capability).is_err() {
                 break;
@@ -152,7 +163,19 @@ impl Identity {
         set_thread_groups(&groups).context("groups")?;
         let (user, group) = (Uid::from_raw(self.user), Gid::from_raw(self.group));
         set_thread_res_gid(group, group, group).context("group")?;
+        // They would go with the user.
+        set_keep_capabilities(true)?;
         set_thread_res_uid(user, user, user).context("user")?;
+        let ambient = asked.ambient;
+        let sets = CapabilitySets {
+            effective: ambient,
+            permitted: ambient,
+            inheritable: ambient,
+        };
+        set_capabilities(None, sets).context("capabilities")?;
+        for capability in ambient.iter() {
+            configure_capability_in_ambient_set(capability, true).context("AmbientCapabilities")?;
+        }
         Ok(())
     }
 }

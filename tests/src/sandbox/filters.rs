@@ -52,11 +52,17 @@ pub(super) fn filters(asked: &Confinement) -> anyhow::Result<Vec<BpfProgram>> {
         programs.push(denied(rules, Errno::NOSYS)?);
     }
     if !asked.families.is_empty() {
-        let families = asked.families.iter().map(|name| family(name));
+        // With `none` there is no condition: every socket is denied.
+        let named = asked.families.iter().filter(|name| *name != "none");
+        let families = named.map(|name| family(name));
         let others = families
             .map(|number| condition(0, SeccompCmpOp::Ne, number?))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let rules = Rules::from([(calls.number("socket")?, vec![SeccompRule::new(others)?])]);
+        let rules = match others.is_empty() {
+            true => Vec::new(),
+            false => vec![SeccompRule::new(others)?],
+        };
+        let rules = Rules::from([(calls.number("socket")?, rules)]);
         programs.push(denied(rules, Errno::AFNOSUPPORT)?);
     }
     if !asked.calls.is_empty() {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-use super::confinement::{Confinement, Switch};
+use super::confinement::{Confinement, OF_MOUNTS};
 use super::enter::Identity;
 use crate::tools;
 
@@ -29,13 +29,7 @@ pub(super) fn mount_all(
     identity: &Identity,
 ) -> anyhow::Result<()> {
     // With none of these the sandbox would be stricter than the unit.
-    for switch in [
-        Switch::ProtectSystem,
-        Switch::ProtectHome,
-        Switch::PrivateTmp,
-        Switch::ProtectKernelTunables,
-        Switch::ProtectKernelModules,
-    ] {
+    for switch in OF_MOUNTS {
         ensure!(
             asked.has(switch),
             "the unit has no {switch:?}; the sandbox always has"
@@ -43,12 +37,7 @@ pub(super) fn mount_all(
     }
     bind(root, root)?;
     let mut read_only = system(root)?;
-    for folder in &asked.folders {
-        let path = inside(root, &folder.path);
-        fs::create_dir_all(&path)?;
-        fs::set_permissions(&path, Permissions::from_mode(folder.mode))?;
-        chown(&path, Some(identity.user), Some(identity.group))?;
-    }
+    own_folders(root, asked, identity)?;
     let own = asked.folders.iter().map(|folder| &folder.path);
     for path in own.chain(&asked.writable) {
         let path = inside(root, path);
@@ -77,6 +66,34 @@ pub(super) fn mount_all(
     read_only.push(root.to_path_buf());
     for path in read_only {
         mount(&["-o", "remount,bind,ro"], &path)?;
+    }
+    Ok(())
+}
+
+/// Of a service that sees the machine's own file system, its folders: they lie below `root`, and the machine's hold nothing
+/// of the test.
+///
+/// # Errors
+///
+/// When the system refuses, or it has folders elsewhere than below `/var/lib`.
+pub(super) fn mount_own(
+    root: &Path,
+    asked: &Confinement,
+    identity: &Identity,
+) -> anyhow::Result<()> {
+    const STATE: &str = "/var/lib";
+    let are_state = asked.folders.iter().all(|own| own.path.starts_with(STATE));
+    ensure!(are_state, "a folder that is not below {STATE}");
+    own_folders(root, asked, identity)?;
+    bind(&inside(root, STATE), Path::new(STATE))
+}
+
+fn own_folders(root: &Path, asked: &Confinement, identity: &Identity) -> anyhow::Result<()> {
+    for folder in &asked.folders {
+        let path = inside(root, &folder.path);
+        fs::create_dir_all(&path)?;
+        fs::set_permissions(&path, Permissions::from_mode(folder.mode))?;
+        chown(&path, Some(identity.user), Some(identity.group))?;
     }
     Ok(())
 }
