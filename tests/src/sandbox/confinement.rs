@@ -63,8 +63,8 @@ pub(super) struct Confinement {
     pub(super) errno: Option<String>,
     pub(super) families: Vec<String>,
     /// What the service may come to have, and what it begins with.
-    pub(super) bounding: CapabilitySet,
-    pub(super) ambient: CapabilitySet,
+    bounding: CapabilitySet,
+    ambient: CapabilitySet,
     pub(super) switches: Vec<Switch>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) umask: Option<u32>,
@@ -165,6 +165,16 @@ impl Confinement {
             asked.group.clone_from(&asked.user);
         }
         Ok(asked)
+    }
+
+    /// Whether the service may come to have this.
+    pub(super) fn may_have(&self, capability: CapabilitySet) -> bool {
+        self.bounding.contains(capability)
+    }
+
+    /// What the service begins with.
+    pub(super) fn begins_with(&self) -> CapabilitySet {
+        self.ambient
     }
 
     /// Whether the service has the machine's own file system, with nothing hidden or read-only.

@@ -150,7 +150,7 @@ impl Identity {
     fn assume(&self, asked: &Confinement) -> anyhow::Result<()> {
         for bit in 0..u64::BITS {
             let capability = CapabilitySet::from_bits_retain(1 << bit);
-            if asked.bounding.contains(capability) {
+            if asked.may_have(capability) {
                 continue;
             }
             // The kernel knows fewer than there are bits.
@@ -166,7 +166,7 @@ impl Identity {
         // They would go with the user.
         set_keep_capabilities(true)?;
         set_thread_res_uid(user, user, user).context("user")?;
-        let ambient = asked.ambient;
+        let ambient = asked.begins_with();
         let sets = CapabilitySets {
             effective: ambient,
             permitted: ambient,

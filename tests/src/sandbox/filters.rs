@@ -58,10 +58,10 @@ pub(super) fn filters(asked: &Confinement) -> anyhow::Result<Vec<BpfProgram>> {
         let others = families
             .map(|number| condition(0, SeccompCmpOp::Ne, number?))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let rules = match others.is_empty() {
-            true => Vec::new(),
-            false => vec![SeccompRule::new(others)?],
-        };
+        let mut rules = Vec::new();
+        if !others.is_empty() {
+            rules.push(SeccompRule::new(others)?);
+        }
         let rules = Rules::from([(calls.number("socket")?, rules)]);
         programs.push(denied(rules, Errno::AFNOSUPPORT)?);
     }
