@@ -40,7 +40,7 @@ pub struct VmRow {
     pub refused_blocks: BTreeMap<String, u64>,
     /// What became of guesses of what it reads next; none where nothing is guessed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefetch: Option<Guesses>,
+    pub prefetch: Option<Ahead>,
     /// Share of the host's processors that the VM's processes use, 0 to 1, on all caches; none unless a monitor says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_share: Option<f64>,
@@ -51,7 +51,7 @@ pub struct VmRow {
 
 /// What became of guesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Guesses {
+pub struct Ahead {
     /// Blocks that were fetched into memory.
     pub fetched_blocks: u64,
     /// Fetched blocks that were read.
@@ -64,7 +64,7 @@ pub struct Guesses {
     pub dropped_guesses: u64,
 }
 
-impl Guesses {
+impl Ahead {
     fn between(before: Option<&Share>, now: &Share) -> Option<Self> {
         let (before, now) = (before.and_then(|share| share.prefetch), now.prefetch?);
         let change =
@@ -145,7 +145,7 @@ fn row(key: Key<'_>, before: Option<&Share>, now: &Share, seconds: f64) -> VmRow
         flash_written_bytes_per_second: rate(|share| share.flash_written_bytes.total()),
         refused_blocks_per_second: rate(|share| share.admission.refused_blocks.values().sum()),
         refused_blocks: refused(before, now),
-        prefetch: Guesses::between(before, now),
+        prefetch: Ahead::between(before, now),
         cpu_share: None,
         memory_bytes: None,
     }
@@ -207,7 +207,7 @@ pub(super) fn cells(row: &VmRow, seconds: f64) -> [String; 17] {
     let size = |blocks: u64| bytes(blocks.saturating_mul(units::BLOCK_BYTES));
     let dash = || "-".to_owned();
     let mostly = row.refused_blocks.iter().max_by_key(|(_, blocks)| **blocks);
-    let guesses = |of: fn(&Guesses) -> u64| {
+    let guesses = |of: fn(&Ahead) -> u64| {
         let by_second = |prefetch| count(real(of(prefetch)) / seconds);
         row.prefetch.as_ref().map_or_else(dash, by_second)
     };
@@ -287,7 +287,9 @@ mod tests {
         let (before, now) = two_looks();
         let mut rows = between(&before.vms, &now, 1.0);
         assert!(by_worth(&rows).contains(&OF_GUESSES[0]));
-        rows.iter_mut().for_each(|row| row.prefetch = None);
+        for row in &mut rows {
+            row.prefetch = None;
+        }
         assert!(OF_GUESSES.iter().all(|at| !by_worth(&rows).contains(at)));
     }
 
