@@ -31,7 +31,7 @@ FRONT_ENDS = {"vhost-user": (1, 32), "NBD": (1, 32)}
 # The origin of `saturated`: so many requests at a time, each takes so long.
 ORIGIN_REQUESTS, ORIGIN_DELAY_MS = 4, 5
 ORIGIN_GIB = 1024
-RANDOM_DEPTH = 8
+RANDOM_DEPTH = 32
 PREFETCH = {"off": "none", "on": "readahead,vip,mithril"}
 CHANNELS = 100
 IDLE_SECONDS = 20
@@ -98,7 +98,7 @@ def hits(rig, arguments):
 
 def saturated(rig, arguments):
     origin, flash = rig.socket("origin"), os.path.join(bench.DATA, "memory.flash")
-    delay = ["--filter=delay", "pattern", f"{ORIGIN_GIB}G", f"rdelay={ORIGIN_DELAY_MS}ms"]
+    delay = ["--filter=delay", "memory", f"{ORIGIN_GIB}G", f"rdelay={ORIGIN_DELAY_MS}ms"]
     server = rig.start("origin", ["nbdkit", "-f", "-t", str(ORIGIN_REQUESTS), "-U", origin, *delay], origin)
     hearth = bench.Hearth(rig, flash, 1024 * bench.MIB, f"nbd+unix:///?socket={origin}")
     hearth.start()
@@ -241,6 +241,7 @@ def main():
     with bench.Rig() as rig:
         for name in arguments.only.split(","):
             parts.append(TABLES[name](rig, arguments))
+            print(parts[-1], flush=True)
     head = f"# Memory, prefetch and guests\n\n`benches/run memory --reps {arguments.reps} --seconds {arguments.seconds}` on {bench.machine()}; {bench.versions()}."
     bench.write_result("memory", "\n\n".join([head, *parts]))
 
