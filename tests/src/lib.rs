@@ -81,7 +81,7 @@ pub use mounted::{MOUNT_TOOLS, SlowOrigin, UnsyncedOrigin, WeakFlash, can_mount}
 pub use moves::{Moved, moves};
 pub use obstacle::Obstacle;
 pub use origin::{Origin, OriginSettings, Request, RequestKind};
-pub use packaged::{PACKAGE_TOOLS, Package};
+pub use packaged::{PACKAGE_TOOLS, Package, has_status};
 pub use ports::free_port;
 pub use process::{Process, monotonic, wait_until};
 pub use psk::Psk;

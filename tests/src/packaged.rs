@@ -260,6 +260,21 @@ impl Package {
     }
 }
 
+/// Checks what the kernel says of a process: the first word behind each key of its `/proc/PID/status`.
+///
+/// # Errors
+///
+/// When it has ended, or one of them differs.
+pub fn has_status(process: u32, expected: &[(&str, &str)]) -> anyhow::Result<()> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    for (key, value) in expected {
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        let found = line.unwrap_or_default().split_whitespace().next();
+        ensure!(found == Some(value), "{key} {found:?}");
+    }
+    Ok(())
+}
+
 /// What a system has before anything is installed. Its libraries are not here: the sandbox shows them
 /// to the service.
 fn system(root: &Lab) -> anyhow::Result<()> {

@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    Back, Hearth, Lab, PACKAGE_TOOLS, Package, SHORT, Session, hearth, is_root, nbdsh, reads,
-    scenario, wait_until, writes,
+    Back, Hearth, Lab, PACKAGE_TOOLS, Package, SHORT, Session, has_status, hearth, is_root, nbdsh,
+    reads, scenario, wait_until, writes,
 };
 
 const IMAGE: &str = "/srv/images/disk.raw";
@@ -96,19 +96,17 @@ fn the_service_is_a_user_of_its_own_and_gives_qemu_its_socket() {
     installed(&[], |lab, package| {
         let hearth = package.start(lab)?;
         let (user, group) = package.user()?;
-        let status = fs::read_to_string(format!("/proc/{}/status", hearth.id()))?;
-        let has = |key: &str, value: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(key));
-            let words: Vec<_> = line.unwrap_or_default().split_whitespace().collect();
-            ensure!(words.first() == Some(&value), "{key} {words:?}");
-            Ok(())
-        };
-        has("Uid:", &user.to_string())?;
-        has("Gid:", &group.to_string())?;
-        has("CapBnd:", "0000000000000000")?;
-        has("CapPrm:", "0000000000000000")?;
-        has("NoNewPrivs:", "1")?;
-        has("Seccomp:", "2")?;
+        has_status(
+            hearth.id(),
+            &[
+                ("Uid:", &user.to_string()),
+                ("Gid:", &group.to_string()),
+                ("CapBnd:", "0000000000000000"),
+                ("CapPrm:", "0000000000000000"),
+                ("NoNewPrivs:", "1"),
+                ("Seccomp:", "2"),
+            ],
+        )?;
         let groups = fs::read_to_string(package.path("/etc/group"))?;
         let kvm = groups.lines().find_map(|line| line.strip_prefix("kvm:x:"));
         let kvm = kvm.and_then(|rest| rest.split(':').next());
