@@ -4,7 +4,7 @@ use crate::classes::Folders;
 use clap::Parser;
 use guest_files::Settings;
 use std::path::PathBuf;
-use units::Duration;
+use units::{Duration, ParseDurationError};
 
 /// The agent in a guest of Hearth: remembers which files matter, and reads them into memory after the next boot.
 #[derive(Clone, Debug, Parser)]
@@ -19,11 +19,11 @@ pub(crate) struct Args {
     pub(crate) state_dir: PathBuf,
 
     /// Epochs in which a file must have been used to count as one that matters
-    #[arg(long, value_name = "EPOCHS", default_value_t = 2)]
+    #[arg(long, value_name = "EPOCHS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) usage_threshold: u32,
 
     /// How long an epoch is; however often a file is used in it, that is one use
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = interval)]
     pub(crate) epoch: Duration,
 
     /// Reads nothing after the boot
@@ -41,7 +41,13 @@ pub(crate) struct Args {
     pub(crate) drop: bool,
 
     /// Part of the cache's memory that files may have before some are dropped, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, requires = "drop")]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 50,
+        requires = "drop",
+        value_parser = clap::value_parser!(u32).range(1..=100)
+    )]
     pub(crate) memory_threshold: u32,
 
     /// Tells the host nothing of files: not which ranges of the disks will be wanted again, nor which are not worth keeping
@@ -53,6 +59,7 @@ pub(crate) struct Args {
         long,
         value_name = "TIME",
         default_value = "5min",
+        value_parser = interval,
         conflicts_with = "no_hints"
     )]
     pub(crate) hint_interval: Duration,
@@ -77,6 +84,19 @@ pub(crate) struct Args {
     /// The name of the serial port to the host
     #[arg(long, value_name = "NAME", default_value = "org.hearth.guest.0")]
     pub(crate) port: String,
+}
+
+/// The agent has work to do each time, so none may be next to nothing.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval: Duration = text
+        .parse()
+        .map_err(|error: ParseDurationError| error.to_string())?;
+    if interval < SHORTEST_INTERVAL {
+        return Err(format!("write {SHORTEST_INTERVAL} or more"));
+    }
+    Ok(interval)
 }
 
 impl Args {
