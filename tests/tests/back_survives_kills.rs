@@ -45,15 +45,22 @@ fn nothing_answered_is_lost_by_a_kill() {
 
 /// A job of its own for each round: another seed gives other bytes, so that a block of an earlier
 /// round is a wrong one.
-fn job(lab: &Lab, round: u32, uri: &str) -> Fio {
+fn job(lab: &Lab, round: u32, uri: &str, depth: u32) -> Fio {
     Fio::new(lab, &format!("round-{round}"), uri)
         .with("rw=randwrite")
         .with("bs=4k")
-        .with("iodepth=16")
+        .with(&format!("iodepth={depth}"))
         .with("fsync=40")
         .with(&format!("randseed={}", round + 1))
         .verified()
 }
+
+/// fio leaves out as many of the last writes as may have been in flight when it took its note.
+const WRITES_AT_A_TIME: u32 = 16;
+
+/// To know where the last writes begin fio counts the reads that have come back, so with several at a time it would read
+/// writes that were never answered.
+const READS_AT_A_TIME: u32 = 1;
 
 /// How many blocks fio read: `issued rwts: total=READS,WRITES,...`.
 fn blocks_read(said: &str) -> u64 {
@@ -70,7 +77,7 @@ fn fio_finds_every_block_that_it_was_answered() {
             // fio looks for this file, notes which of its writes were answered, and kills the daemon.
             let trigger = lab.path(&format!("trigger-{round}"));
             let kill = format!("kill -9 {}", back.hearth().id());
-            let mut command = job(lab, round, &back.uri())
+            let mut command = job(lab, round, &back.uri(), WRITES_AT_A_TIME)
                 .with("do_verify=0")
                 // Slow enough that it still writes when it is cut off.
                 .with("rate_iops=8000")
@@ -87,7 +94,7 @@ fn fio_finds_every_block_that_it_was_answered() {
             fio.wait(LONG)?;
             back.wait_until_killed()?;
             back.start_again(lab)?;
-            let said = job(lab, round, &back.uri())
+            let said = job(lab, round, &back.uri(), READS_AT_A_TIME)
                 .with("verify_only=1")
                 .with("verify_state_load=1")
                 .run()?;
