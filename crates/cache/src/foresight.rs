@@ -203,6 +203,7 @@ impl Foresight {
         if ahead_max == 0 {
             return;
         }
+        frames.ahead().demanded(tenant, u64::from(run.blocks()));
         let of = self.price_of(tenant, ahead_max);
         of.hear(tenant, frames);
         for block in run.iter() {

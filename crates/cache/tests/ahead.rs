@@ -255,6 +255,31 @@ fn random_reads_waste_no_more_than_a_tenth_and_the_bucket() {
     assert!(seen.refused_guesses > 4_000, "{seen:?}");
 }
 
+/// A price lets only so many guesses be outstanding. Wrong ones that stayed would leave no room for the right ones.
+#[test]
+fn a_stream_is_foreseen_after_any_number_of_wrong_guesses() {
+    let (mut bench, mut cache, disk) = open("always", "readahead");
+    let mut dice = Prng::new(7);
+    for _ in 0..2_000 {
+        let begun = dice.below(BLOCKS / 20) * 20;
+        // Long enough for a stream to be seen, and then it ends.
+        for block in begun..begun + 3 {
+            bench.read(&mut cache, disk, block);
+        }
+    }
+    let before = foreseen(&cache);
+    assert!(before.wasted_blocks > 100, "{before:?}");
+    // The guest reads on where nobody guesses, for as long as wrong guesses are kept.
+    for _ in 0..2_000 {
+        bench.read(&mut cache, disk, dice.below(BLOCKS / 20) * 20);
+    }
+    for block in 0..BLOCKS / 4 {
+        bench.read(&mut cache, disk, block);
+    }
+    let used = foreseen(&cache).used_blocks - before.used_blocks;
+    assert!(used > 1_000, "{used}: {:?}", foreseen(&cache));
+}
+
 /// What a cache has decided.
 fn decisions(admission: &str, miners: &str) -> (Vec<u64>, u64) {
     let (mut bench, mut cache, disk) = open(admission, miners);

@@ -33,15 +33,16 @@ impl Kind {
 /// Labels that prefetched blocks may have: of four miners in eight degrees of certainty, and whether the guest was told.
 pub const LABELS: usize = 64;
 
-/// A row's tag is the kind, above these bits the label, and above those the tenant's slot.
+/// A row's tag is the kind, above these bits the label, then the turn, and above all the tenant's slot.
 const KIND_BITS: u32 = 2;
 const LABEL_BITS: u32 = LABELS.ilog2();
+const TURN_BIT: u32 = KIND_BITS + LABEL_BITS;
 const _: () = assert!(Kind::COUNT <= 1 << KIND_BITS);
 
 /// The tag of a frame; the label is below [`LABELS`].
-pub(crate) fn tag_of(kind: Kind, tenant: TenantSlot, label: u8) -> u32 {
-    let tenant = u32::from(tenant.get()) << LABEL_BITS;
-    (tenant | u32::from(label)) << KIND_BITS | kind as u32
+pub(crate) fn tag_of(kind: Kind, tenant: TenantSlot, label: u8, turn: bool) -> u32 {
+    let (tenant, turn) = (u32::from(tenant.get()), u32::from(turn));
+    tenant << (TURN_BIT + 1) | turn << TURN_BIT | u32::from(label) << KIND_BITS | kind as u32
 }
 
 #[inline]
@@ -54,7 +55,12 @@ pub(crate) fn label_of(tag: u32) -> u8 {
     u8::try_from(label).expect("there are few labels")
 }
 
+/// The turn of its tenant in which a block was prefetched.
+pub(crate) fn turn_of(tag: u32) -> bool {
+    tag >> TURN_BIT & 1 == 1
+}
+
 pub(crate) fn tenant_of(tag: u32) -> TenantSlot {
-    let tenant = tag >> (KIND_BITS + LABEL_BITS);
+    let tenant = tag >> (TURN_BIT + 1);
     TenantSlot::new(u16::try_from(tenant).expect("a slot is 16 bits"))
 }

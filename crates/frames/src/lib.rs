@@ -6,7 +6,8 @@
 //!
 //!   kind     why it is there               leaves when
 //!   staged   admission said Stage          admission says so
-//!   ahead    prefetched, not used yet      used · changed · the oldest of its tenant, for another or for a staged block
+//!   ahead    prefetched, not used yet      used · changed · not read for long · the oldest of its tenant, for another or for a
+//!                                          staged block
 //!   hot      read, and worth a frame       its policy says so · changed · for a staged or prefetched block
 //! ```
 //!

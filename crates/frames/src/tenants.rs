@@ -16,6 +16,9 @@ pub(crate) struct Tenant<K> {
     pub(crate) ahead_max: u32,
     /// What became of them.
     pub(crate) ahead: AheadCounts,
+    /// Blocks that it has read in this turn, and which of two turns that is.
+    pub(crate) read_blocks: u64,
+    pub(crate) turn: bool,
     /// By label: those that left unread since it was asked, and whether there are any.
     pub(crate) unread: [u32; LABELS],
     pub(crate) has_unread: bool,
@@ -35,6 +38,8 @@ impl<K> Default for Tenant<K> {
             lists: Default::default(),
             ahead_max: 0,
             ahead: AheadCounts::default(),
+            read_blocks: 0,
+            turn: false,
             unread: [0; LABELS],
             has_unread: false,
             hot: None,

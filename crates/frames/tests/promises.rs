@@ -331,6 +331,29 @@ fn the_oldest_guess_leaves_for_a_new_one_and_who_has_no_share_has_none() {
     assert!(!pool.ahead().put(mine, 9, 0, 0));
 }
 
+/// Four prefetched blocks: a turn is eight blocks that are read.
+#[test]
+fn a_guess_that_nobody_reads_leaves_in_the_second_turn_after_its_own() {
+    let mine = TenantSlot::new(3);
+    let mut pool = Pool::new(&settings(16, 0, "lru"));
+    pool.divide(&parts([(3, 1)]));
+    pool.ahead().demanded(TenantSlot::new(9), 1000);
+    assert!(pool.ahead().put(mine, 1, 5, 0));
+    pool.ahead().demanded(mine, 8);
+    assert!(pool.ahead().put(mine, 2, 5, 0));
+    pool.ahead().demanded(mine, 7);
+    assert_eq!(pool.keys(Kind::Ahead).collect::<Vec<_>>(), [1, 2]);
+    pool.ahead().demanded(mine, 1);
+    assert_eq!(pool.keys(Kind::Ahead).collect::<Vec<_>>(), [2]);
+    let mut unread = Vec::new();
+    let mut hear = |label, count| unread.push((label, count));
+    pool.ahead().take_unread(mine, &mut hear);
+    pool.ahead().demanded(mine, 8);
+    pool.ahead().take_unread(mine, &mut hear);
+    assert_eq!(unread, [(5, 1), (5, 1)]);
+    assert!(pool.is_empty());
+}
+
 #[test]
 fn what_is_staged_stays_when_the_pool_is_made_smaller() {
     let tenant = TenantSlot::new(5);

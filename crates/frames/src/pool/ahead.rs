@@ -5,7 +5,11 @@ use units::TenantSlot;
 
 use super::Frames;
 use crate::counts::AheadCounts;
-use crate::kind::{Kind, LABELS};
+use crate::kind::{Kind, LABELS, turn_of};
+
+/// Blocks that a tenant reads in a turn, for each that may be prefetched. What is not read within the turn in which it was
+/// prefetched and the next one leaves: without that a guess that was wrong would keep its frame for good.
+const TURN: u64 = 2;
 
 impl<K: Key, B> Frames<K, B> {
     /// What moves prefetched blocks.
@@ -65,6 +69,31 @@ impl<K: Key, B> Ahead<'_, K, B> {
         let left = self.0.take(key)?;
         self.0.tenants.get_mut(left.tenant).ahead.used += 1;
         Some((left.label, left.bytes))
+    }
+
+    /// A tenant reads so many blocks. When that ends a turn, what was prefetched before the turn leaves unread.
+    pub fn demanded(&mut self, tenant: TenantSlot, blocks: u64) {
+        let Some(known) = self.0.tenants.get(tenant) else {
+            return;
+        };
+        let turn = u64::from(known.ahead_max) * TURN;
+        let known = self.0.tenants.get_mut(tenant);
+        known.read_blocks += blocks;
+        if known.read_blocks < turn {
+            return;
+        }
+        known.read_blocks = 0;
+        let ends = known.turn;
+        known.turn = !ends;
+        while self.oldest_turn(tenant).is_some_and(|turn| turn != ends) {
+            self.evict_oldest(tenant);
+        }
+    }
+
+    /// The turn in which a tenant's oldest prefetched block came.
+    fn oldest_turn(&self, tenant: TenantSlot) -> Option<bool> {
+        let list = &self.0.tenants.get(tenant)?.lists[Kind::Ahead as usize];
+        Some(turn_of(self.0.rows.tag(list.back(&self.0.rows)?)))
     }
 
     /// The prefetched block that waits longest of a tenant's leaves unread.

@@ -110,6 +110,7 @@ impl<K: Key, B> Frames<K, B> {
         let known = self.tenants.get_mut(tenant);
         (known.ahead, known.ahead_max) = (AheadCounts::default(), 0);
         (known.unread, known.has_unread) = ([0; LABELS], false);
+        (known.read_blocks, known.turn) = (0, false);
         known.weight = Fraction::ONE;
     }
 

@@ -259,7 +259,8 @@ impl<K: Key, B> Frames<K, B> {
     }
 
     fn put(&mut self, (kind, label): (Kind, u8), tenant: TenantSlot, key: K, bytes: B) {
-        let place = self.rows.insert(key, tag_of(kind, tenant, label));
+        let turn = kind == Kind::Ahead && self.tenants.get_mut(tenant).turn;
+        let place = self.rows.insert(key, tag_of(kind, tenant, label, turn));
         if place.to_usize() == self.bytes.len() {
             self.bytes.push(None);
         }
