@@ -13,7 +13,8 @@
 use super::{AdmissionUse, CacheModel, places};
 use crate::outcome::{HIT, HOT, Outcomes, RAM};
 use crate::series::VmSample;
-use frames::{Frames, Part, Settings};
+use crate::tier;
+use frames::{Frames, Part};
 use policy::memory::Spec;
 use trace::{Batch, Op, Request};
 use units::TenantSlot;
@@ -30,12 +31,7 @@ pub(crate) struct Tiered {
 impl Tiered {
     /// So many frames in front of a cache.
     pub(crate) fn new(cache: Box<dyn CacheModel>, blocks: u32, policy: &Spec) -> Self {
-        let hot = u64::from(blocks) + u64::from(Frames::<u32, ()>::HOT_FIXED);
-        let mut frames = Frames::new(&Settings {
-            size: Frames::<u32, ()>::size_with_hot(0, hot),
-            staged: 0,
-            hot: policy.clone(),
-        });
+        let mut frames = tier::pool(u64::from(blocks), policy);
         frames.divide(&[Part {
             tenant: ALL,
             parts: 1,

@@ -1,20 +1,15 @@
-//! A buffer of blocks under a replacement policy, some of them fetched ahead and not yet read.
+//! The papers' memory: one buffer for all VMs under a replacement policy, which does not tell a block that was fetched
+//! ahead from one that was read.
 
+use super::ram::{Ahead, OfVm, Ram};
 use policy::replacement::{Capacity, Hashed, Replacement, Setup, Spec};
-use prefetch::{Key, Label};
+use prefetch::Key;
 use units::Map;
-
-/// Whose a block is that was fetched ahead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ahead {
-    pub(super) vm: u32,
-    /// Without one nobody counts what becomes of it but the tally.
-    pub(super) label: Option<Label>,
-}
 
 /// The blocks in memory.
 pub(super) struct Buffer {
     policy: Box<dyn Replacement<Key> + Send>,
+    blocks: u64,
     /// Those that were fetched and not yet read.
     ahead: Map<Key, Ahead>,
     evicted: Vec<Key>,
@@ -24,46 +19,51 @@ impl Buffer {
     pub(super) fn new(policy: &Spec, capacity: Capacity) -> Self {
         Self {
             policy: policy.build(Setup::new(capacity, Hashed::default())),
+            blocks: u64::from(capacity.get()),
             ahead: Map::default(),
             evicted: Vec::new(),
         }
     }
 
-    pub(super) fn contains(&self, key: Key) -> bool {
+    fn count_evicted(&mut self, wasted: &mut Vec<Ahead>) {
+        let ahead = &mut self.ahead;
+        wasted.extend(self.evicted.drain(..).filter_map(|key| ahead.remove(&key)));
+    }
+}
+
+impl Ram for Buffer {
+    fn of_vm(&self) -> OfVm {
+        OfVm {
+            seen_by_miners: self.blocks,
+            at_a_price: self.blocks,
+        }
+    }
+
+    fn contains(&self, key: Key) -> bool {
         self.policy.contains(key)
     }
 
-    /// A guest reads the block, which is in the buffer afterwards: whether it was, and whose guess it was if
-    /// this is its first use. What left unused is appended to `wasted`.
-    pub(super) fn read(&mut self, key: Key, wasted: &mut Vec<Ahead>) -> (bool, Option<Ahead>) {
+    fn read(&mut self, _: u32, key: Key, wasted: &mut Vec<Ahead>) -> (bool, Option<Ahead>) {
         let hit = self.policy.access(key, &mut self.evicted);
         let first_use = self.ahead.remove(&key);
         self.count_evicted(wasted);
         (hit, first_use)
     }
 
-    /// A block that it lacks is fetched ahead.
-    pub(super) fn fetch(&mut self, key: Key, ahead: Ahead, wasted: &mut Vec<Ahead>) {
+    fn fetch(&mut self, key: Key, ahead: Ahead, wasted: &mut Vec<Ahead>) {
         let hit = self.policy.access(key, &mut self.evicted);
         assert!(!hit, "only what is lacking is fetched");
         self.ahead.insert(key, ahead);
         self.count_evicted(wasted);
     }
 
-    /// The block changes at the origin: whose guess leaves unused, if it was one.
-    pub(super) fn remove(&mut self, key: Key) -> Option<Ahead> {
+    fn change(&mut self, key: Key, wasted: &mut Vec<Ahead>) {
         self.policy.remove(key);
-        self.ahead.remove(&key)
+        wasted.extend(self.ahead.remove(&key));
     }
 
-    /// Fetched and not yet read.
-    pub(super) fn outstanding(&self) -> u64 {
+    fn outstanding(&self) -> u64 {
         self.ahead.len() as u64
-    }
-
-    fn count_evicted(&mut self, wasted: &mut Vec<Ahead>) {
-        let ahead = &mut self.ahead;
-        wasted.extend(self.evicted.drain(..).filter_map(|key| ahead.remove(&key)));
     }
 }
 
@@ -80,15 +80,15 @@ mod tests {
         let mut wasted = Vec::new();
         buffer.fetch(key(1), ahead, &mut wasted);
         buffer.fetch(key(2), ahead, &mut wasted);
-        assert_eq!(buffer.read(key(1), &mut wasted), (true, Some(ahead)));
-        assert_eq!(buffer.read(key(1), &mut wasted), (true, None));
-        assert_eq!(buffer.read(key(3), &mut wasted), (false, None));
+        assert_eq!(buffer.read(0, key(1), &mut wasted), (true, Some(ahead)));
+        assert_eq!(buffer.read(0, key(1), &mut wasted), (true, None));
+        assert_eq!(buffer.read(0, key(3), &mut wasted), (false, None));
         assert_eq!(wasted, [], "what left was used");
-        assert_eq!(buffer.read(key(4), &mut wasted), (false, None));
+        assert_eq!(buffer.read(0, key(4), &mut wasted), (false, None));
         assert_eq!(wasted, [ahead]);
         buffer.fetch(key(5), ahead, &mut wasted);
         assert_eq!(buffer.outstanding(), 1);
-        assert_eq!(buffer.remove(key(5)), Some(ahead));
-        assert_eq!((buffer.outstanding(), wasted.len()), (0, 1));
+        buffer.change(key(5), &mut wasted);
+        assert_eq!((buffer.outstanding(), wasted.len()), (0, 2));
     }
 }

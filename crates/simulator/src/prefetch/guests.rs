@@ -1,6 +1,6 @@
 //! The miners of each disk and the price of each VM.
 
-use super::buffer::{Ahead, Buffer};
+use super::ram::{Ahead, OfVm, Ram};
 use super::replay::Waste;
 use super::workload::{Request, Workload};
 use prefetch::{Answer, Guess, Key, Miner, Price, Run, Setup, Spec, price};
@@ -17,7 +17,7 @@ pub(super) struct Guests<'a> {
     lacking: Vec<Key>,
 }
 
-/// A guess that is fetched: what the buffer lacks of it.
+/// A guess that is fetched: what memory lacks of it.
 #[derive(Debug)]
 pub(super) struct Fetch {
     pub(super) keys: Vec<Key>,
@@ -25,16 +25,13 @@ pub(super) struct Fetch {
 }
 
 impl<'a> Guests<'a> {
-    pub(super) fn new(
-        workload: &'a Workload,
-        specs: &[Spec],
-        waste: Waste,
-        memory_blocks: u64,
-    ) -> Self {
+    pub(super) fn new(workload: &'a Workload, specs: &[Spec], waste: Waste, of_vm: OfVm) -> Self {
+        // The daemon makes no guesses for a VM that may have none in memory.
+        let specs = if of_vm.at_a_price > 0 { specs } else { &[] };
         let of_disk = |disk_blocks| {
             let setup = Setup {
                 disk_blocks,
-                memory_blocks,
+                memory_blocks: of_vm.seen_by_miners,
             };
             specs.iter().map(|spec| spec.build(setup)).collect()
         };
@@ -42,7 +39,7 @@ impl<'a> Guests<'a> {
         let prices = match waste {
             Waste::Unbounded => None,
             Waste::Priced { waste, bucket } => {
-                let defaults = price::Settings::of_memory(memory_blocks);
+                let defaults = price::Settings::of_memory(of_vm.at_a_price);
                 let settings = price::Settings {
                     waste,
                     bucket: bucket.unwrap_or(defaults.bucket),
@@ -99,7 +96,7 @@ impl<'a> Guests<'a> {
         &mut self,
         request: Request,
         hit: bool,
-        buffer: &Buffer,
+        ram: &dyn Ram,
         fetches: &mut Vec<Fetch>,
     ) -> u64 {
         let vm = self.workload.disks[usize::from(request.disk)].vm;
@@ -118,7 +115,7 @@ impl<'a> Guests<'a> {
                     .map(|block| self.workload.key(request.disk, block));
                 self.lacking.clear();
                 self.lacking
-                    .extend(keys.filter(|key| !buffer.contains(*key) && !is_asked(key)));
+                    .extend(keys.filter(|key| !ram.contains(*key) && !is_asked(key)));
                 if self.lacking.is_empty() {
                     continue;
                 }

@@ -1,9 +1,9 @@
 //! One experiment: a workload through a buffer with miners.
 
-use super::buffer::{Ahead, Buffer};
 use super::guests::{Fetch, Guests};
+use super::ram::{Ahead, Ram, RamError, RamPolicy};
 use super::workload::{Request, What, Workload};
-use policy::replacement::{BadCapacity, Capacity, Fraction};
+use policy::replacement::Fraction;
 use prefetch::{Key, Spec};
 use units::number::real;
 use units::{BLOCK_BYTES, Bytes};
@@ -29,10 +29,10 @@ pub struct Experiment {
     pub miners: Vec<Spec>,
     /// What they may waste.
     pub waste: Waste,
-    /// The buffer.
+    /// Memory for blocks.
     pub ram: Bytes,
-    /// The order in which it is left.
-    pub policy: policy::replacement::Spec,
+    /// What keeps them there.
+    pub policy: RamPolicy,
     /// Only the second half of the reads is counted: the first one is what miners learn from.
     pub train_half: bool,
 }
@@ -42,11 +42,11 @@ pub struct Experiment {
 pub struct Tally {
     /// Requests that read.
     pub reads: u64,
-    /// Reads of which every block was in the buffer.
+    /// Reads of which every block was in memory.
     pub read_hits: u64,
     /// Blocks that were read.
     pub blocks: u64,
-    /// Those that were in the buffer.
+    /// Those that were in memory.
     pub block_hits: u64,
     /// Blocks that were fetched ahead.
     pub fetched: u64,
@@ -89,7 +89,7 @@ impl Tally {
 
 struct Replay<'a> {
     workload: &'a Workload,
-    buffer: Buffer,
+    ram: Box<dyn Ram>,
     guests: Guests<'a>,
     tally: Tally,
     wasted: Vec<Ahead>,
@@ -99,19 +99,14 @@ struct Replay<'a> {
 /// Replays a workload.
 ///
 /// # Errors
-/// If the buffer has no block, or too many.
-pub fn replay(workload: &Workload, experiment: &Experiment) -> Result<Tally, BadCapacity> {
-    let memory_blocks = experiment.ram.get() / BLOCK_BYTES;
-    let capacity = Capacity::new(memory_blocks)?;
-    let guests = Guests::new(
-        workload,
-        &experiment.miners,
-        experiment.waste,
-        memory_blocks,
-    );
+/// If memory has no block, or too many, or there are more VMs than its pool is for.
+pub fn replay(workload: &Workload, experiment: &Experiment) -> Result<Tally, RamError> {
+    let blocks = experiment.ram.get() / BLOCK_BYTES;
+    let ram = experiment.policy.build(blocks, workload.vms())?;
+    let guests = Guests::new(workload, &experiment.miners, experiment.waste, ram.of_vm());
     let mut replay = Replay {
         workload,
-        buffer: Buffer::new(&experiment.policy, capacity),
+        ram,
         guests,
         tally: Tally::default(),
         wasted: Vec::new(),
@@ -142,10 +137,11 @@ pub fn replay(workload: &Workload, experiment: &Experiment) -> Result<Tally, Bad
 impl Replay<'_> {
     fn read(&mut self, request: Request) {
         let mut hits = 0;
+        let vm = self.workload.disks[usize::from(request.disk)].vm;
         for block in request.run.iter() {
             let key = self.workload.key(request.disk, block);
             self.guests.demanded(request.disk, key);
-            let (hit, first_use) = self.buffer.read(key, &mut self.wasted);
+            let (hit, first_use) = self.ram.read(vm, key, &mut self.wasted);
             hits += u64::from(hit);
             if let Some(ahead) = first_use {
                 self.guests.used(ahead);
@@ -162,7 +158,7 @@ impl Replay<'_> {
         self.count_wasted();
         self.tally.refused += self
             .guests
-            .read(request, hit, &self.buffer, &mut self.fetches);
+            .read(request, hit, &*self.ram, &mut self.fetches);
         self.fetch();
     }
 
@@ -172,21 +168,21 @@ impl Replay<'_> {
         for fetch in self.fetches.drain(..) {
             for key in fetch.keys {
                 keys.push(key);
-                self.buffer.fetch(key, fetch.ahead, &mut self.wasted);
+                self.ram.fetch(key, fetch.ahead, &mut self.wasted);
             }
         }
         keys.sort_unstable();
         let gaps = keys.windows(2).filter(|two| !two[0].is_before(two[1]));
         self.tally.requests += gaps.count() as u64 + u64::from(!keys.is_empty());
         self.tally.fetched += keys.len() as u64;
-        self.tally.outstanding_max = self.tally.outstanding_max.max(self.buffer.outstanding());
+        self.tally.outstanding_max = self.tally.outstanding_max.max(self.ram.outstanding());
         self.count_wasted();
     }
 
     fn change(&mut self, request: Request) {
         for block in request.run.iter() {
             let key = self.workload.key(request.disk, block);
-            self.wasted.extend(self.buffer.remove(key));
+            self.ram.change(key, &mut self.wasted);
         }
         self.guests.changed(request.disk, request.run);
         self.count_wasted();

@@ -3,7 +3,7 @@
 use crate::traces::args::Reading;
 use clap::{Args, ValueHint};
 use policy::replacement::{Fraction, SpecError, split_list};
-use simulator::prefetch::{Experiment, Waste};
+use simulator::prefetch::{Experiment, RamPolicy, Waste};
 use std::path::PathBuf;
 use units::Bytes;
 
@@ -21,14 +21,16 @@ pub struct Prefetch {
     /// its miners together
     #[arg(long, value_name = "PART", default_value = "0.1", value_parser = waste)]
     pub waste: Bound,
-    /// What guesses may waste beyond that, as a size; if not given a quarter of the buffer, 1 MiB at least
+    /// What guesses may waste beyond that, as a size; if not given a quarter of the memory, 1 MiB at least
     #[arg(long, value_name = "SIZE", value_parser = buffer)]
     pub bucket: Option<Bytes>,
-    /// The sizes of the buffer, separated by commas: 1MiB,8MiB
-    #[arg(help_heading = "The buffer", long, value_name = "SIZE,...", value_delimiter = ',', default_value = "1MiB", value_parser = buffer)]
+    /// Memory for blocks, sizes separated by commas: 1MiB,8MiB
+    #[arg(help_heading = "Memory", long, value_name = "SIZE,...", value_delimiter = ',', default_value = "1MiB", value_parser = buffer)]
     pub ram: Vec<Bytes>,
-    /// The policies by which blocks leave it, separated by commas, as for hearth sim: fifo,lru
-    #[arg(help_heading = "The buffer", long, value_name = "POLICY,...", default_value = "lru", value_parser = policies)]
+    /// What keeps blocks there, separated by commas: the policies of hearth sim, as in fifo,lru, make one buffer of it;
+    /// pool is the daemon's, with a quarter for what was prefetched and a share for each VM, and pool:w-tinylfu names
+    /// its policy for blocks that were read
+    #[arg(help_heading = "Memory", long, value_name = "POLICY,...", default_value = "lru", value_parser = policies)]
     pub ram_policy: Policies,
     /// Count the second half of the reads only: the first half is what the miners learn from
     #[arg(help_heading = "What is counted", long)]
@@ -47,7 +49,7 @@ pub struct Miners(pub Vec<prefetch::Spec>);
 
 /// The policies of a command line.
 #[derive(Clone, Debug)]
-pub struct Policies(pub Vec<policy::replacement::Spec>);
+pub struct Policies(pub Vec<RamPolicy>);
 
 /// What guesses may waste.
 #[derive(Clone, Copy, Debug)]
@@ -72,14 +74,15 @@ fn miners(text: &str) -> Result<Miners, String> {
 
 fn policies(text: &str) -> Result<Policies, String> {
     let parse = |one: &String| {
-        let spec: policy::replacement::Spec =
-            one.parse().map_err(|error: SpecError| error.to_string())?;
-        if spec.about().knows_future {
+        let policy = one.parse().map_err(|error: SpecError| error.to_string())?;
+        if let RamPolicy::Buffer(spec) = &policy
+            && spec.about().knows_future
+        {
             return Err(format!(
                 "{one} must know what is read next, guesses included"
             ));
         }
-        Ok(spec)
+        Ok(policy)
     };
     let policies = split_list(text)
         .iter()
@@ -178,6 +181,9 @@ mod tests {
         assert_eq!(names, ["readahead", "vip:length=8,sup=3", "mithril"]);
         assert!(miners("vipp").unwrap_err().contains("did you mean 'vip'"));
         assert!(policies("lru,belady").unwrap_err().contains("belady"));
+        let Policies(list) = policies("pool:lru,fifo,pool").unwrap();
+        let names: Vec<String> = list.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["pool:lru", "fifo", "pool:s3-fifo"]);
     }
 
     #[test]
