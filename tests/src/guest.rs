@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use serde_json::Value;
 
 use crate::ext4::highest;
-use crate::{Lab, Process, Qmp, limits, stuck, tools, wait_until};
+use crate::{Hearth, Lab, Process, Qmp, limits, stuck, tools, wait_until};
 
 /// Programs that a guest needs on the host.
 pub const TOOLS: &[&str] = &[
@@ -202,6 +203,31 @@ impl Guest {
         arguments: &[&str],
     ) -> anyhow::Result<Self> {
         Self::start(lab, kit, name, steps, arguments)
+    }
+
+    /// Boots from a disk of the daemon's over NBD, with the channel for its agent, as `hearth xml` says.
+    ///
+    /// # Errors
+    ///
+    /// When the daemon has no such disk or no channel, or QEMU cannot be started.
+    pub fn boot_with_channel(
+        lab: &Lab,
+        kit: &GuestKit,
+        hearth: &Hearth,
+        disk: &str,
+        (name, steps): (&str, &str),
+    ) -> anyhow::Result<Self> {
+        let xml = hearth.json(&["xml", "--disk", disk, "--front-end", "nbd"])?;
+        let words = xml["guest"]["qemu"].as_array().context("QEMU's words")?;
+        let mut arguments: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        let drive = format!(
+            "driver=nbd,node-name=disk,server.type=unix,server.path={},export={disk},reconnect-delay=60",
+            hearth.nbd_socket().display()
+        );
+        // The agent tells its disks by their serial numbers.
+        let device = format!("virtio-blk-pci,drive=disk,serial={disk}");
+        arguments.extend(["-blockdev", &drive, "-device", &device]);
+        Self::start(lab, kit, name, steps, &arguments)
     }
 
     fn start(

@@ -166,20 +166,8 @@ fn a_guest_says_how_its_memory_is_and_says_so_again_to_the_next_daemon() {
         let image = kit.disk(lab)?;
         let (settings, socket) = settings(lab, &image)?;
         let hearth = Hearth::start(lab, &settings)?;
-        let xml = hearth.json(&["xml", "--disk", DISK, "--front-end", "nbd"])?;
-        let words = xml["guest"]["qemu"]
-            .as_array()
-            .context("QEMU's arguments")?;
-        let mut arguments: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-        let drive = format!(
-            "driver=nbd,node-name=disk,server.type=unix,server.path={},export={DISK},reconnect-delay=60",
-            hearth.nbd_socket().display()
-        );
-        arguments.extend(["-blockdev", &drive]);
-        arguments.extend(["-device", "virtio-blk-pci,drive=disk,serial=disk"]);
-        // The VM starts, and boots, while nobody listens on its channel.
         let steps = with_agent("forever", "--epoch,500ms");
-        let mut guest = Guest::boot_as_told(lab, &kit, "vm", &steps, &arguments)?;
+        let mut guest = Guest::boot_with_channel(lab, &kit, &hearth, DISK, ("vm", &steps))?;
         guest.wait_for("PROBE waiting")?;
         let said = wait_for(&hearth, "the agent's memory", |said| {
             !said["memory"].is_null()

@@ -50,18 +50,8 @@ fn journal_bytes(image: &Image) -> anyhow::Result<u64> {
     Ok(size.parse()?)
 }
 
-/// A guest on the disk, with the channel that `hearth xml` tells of.
 fn boot(lab: &Lab, kit: &GuestKit, hearth: &Hearth, steps: &str) -> anyhow::Result<Guest> {
-    let xml = hearth.json(&["xml", "--disk", DISK, "--front-end", "nbd"])?;
-    let words = xml["guest"]["qemu"].as_array().context("QEMU's words")?;
-    let mut arguments: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-    let drive = format!(
-        "driver=nbd,node-name=disk,server.type=unix,server.path={},export={DISK},reconnect-delay=60",
-        hearth.nbd_socket().display()
-    );
-    arguments.extend(["-blockdev", &drive]);
-    arguments.extend(["-device", "virtio-blk-pci,drive=disk,serial=disk"]);
-    Guest::boot_as_told(lab, kit, "vm", steps, &arguments)
+    Guest::boot_with_channel(lab, kit, hearth, DISK, ("vm", steps))
 }
 
 #[test]

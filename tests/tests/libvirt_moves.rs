@@ -1,6 +1,6 @@
 //! `virsh migrate --live` between two daemons of libvirt, each beside a Hearth of its own and with the packaged hook: the
 //! guest's database goes on with each front end, there and back. While the link is cut the hook lets libvirt cancel the
-//! migration with the reason, and the guest goes on where it is.
+//! migration with the reason, and the guest goes on where it is. libvirt tells the monitor what the VM was given.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,9 @@ const TOOLS: &[&str] = &["libvirtd", "virsh", "unshare", "mount", "debugfs"];
 const DATABASE: &str = "/srv/ledger.db";
 /// Transactions that are committed at each host at least.
 const TRANSACTIONS_A_HOST: u64 = 5;
-const VM: &str = "web";
+const MEMORY_MIB: u64 = 256;
+/// A VM of one disk has its name.
+const VM: &str = RoamingPair::DISK;
 /// In a container, say, there is no security driver, no control groups and no other users.
 const QEMU_CONF: &str = "security_driver = \"none\"\nuser = \"root\"\ngroup = \"root\"\ndynamic_ownership = 0\n\
     remember_owner = 0\nnamespaces = []\ncgroup_controllers = []\nstdio_handler = \"file\"\n";
@@ -181,7 +183,7 @@ fn definition(
     };
     let xml = format!(
         "<domain type='qemu'><name>{VM}</name><uuid>11111111-2222-4333-8444-555555555555</uuid>\
-         <memory unit='MiB'>256</memory>{memory}<vcpu>1</vcpu>\
+         <memory unit='MiB'>{MEMORY_MIB}</memory>{memory}<vcpu>1</vcpu>\
          <os><type arch='x86_64' machine='q35'>hvm</type><kernel>{kernel}</kernel><initrd>{initrd}</initrd>\
          <cmdline>console=ttyS0 quiet panic=-1 no_timer_check nokaslr probe=commit,db={DATABASE},transactions=1000000,wal=1\
          </cmdline></os><on_reboot>destroy</on_reboot><devices><emulator>/usr/bin/qemu-system-x86_64</emulator>{disk}\
@@ -211,6 +213,28 @@ fn wait_for_transactions(libvirt: &Libvirt, before: u64) -> anyhow::Result<u64> 
     Ok(libvirt.committed())
 }
 
+/// The monitor asks libvirt what the VM was given.
+fn is_known_to_the_monitor(pair: &mut RoamingPair, libvirt: &Libvirt) -> anyhow::Result<()> {
+    let reads_by_qemu = !pair.is_vhost_user();
+    let mut monitor = Command::new(hearth_program()?);
+    monitor
+        .args(["monitor", "--every", "200ms", "--socket"])
+        .arg(pair.host(0).admin_socket())
+        .arg(format!("--libvirt={}", libvirt.uri));
+    let monitor = Process::start(pair.lab(0), "monitor", &mut monitor)?;
+    wait_until("libvirt's figures", LONG, || {
+        let known = pair.host(0).json(&["resources"])?;
+        let vm = &known["samples"][0]["vms"][0];
+        let reads = vm["block"]["reads"].as_u64();
+        Ok(vm["vm"] == VM
+            && vm["vcpus"] == 1
+            && vm["given_memory_bytes"] == MEMORY_MIB << 20
+            && (!reads_by_qemu || reads > Some(0)))
+    })?;
+    monitor.terminate()?;
+    Ok(())
+}
+
 fn goes_there_and_back(lab: &Lab, vhost_user: bool) -> anyhow::Result<()> {
     let kit = GuestKit::build()?;
     let settings = RoamingSettings {
@@ -227,6 +251,7 @@ fn goes_there_and_back(lab: &Lab, vhost_user: bool) -> anyhow::Result<()> {
     let first = definitions[0].display().to_string();
     libvirts[0].virsh(&["create", &first])?;
     let mut through = wait_for_transactions(&libvirts[0], 0)?;
+    is_known_to_the_monitor(&mut pair, &libvirts[0])?;
     // Nothing is lost by a migration that would not be right.
     pair.wire.cut();
     wait_until("the hosts to have lost each other", SHORT, || {
