@@ -8,11 +8,12 @@
 //! ```
 //!
 //! The experiment of VIP, section 4.3.3: a buffer of a fixed size that holds what was read and what was fetched
-//! ahead, under a replacement policy; hits, precision, requests. Miners and price are the crate `prefetch`'s; in place
-//! of the paper's buffer the daemon's pool of frames can be tried. A write or a discard takes its blocks out of memory. What is fetched is there with the next request: the
-//! experiment tells what guesses are worth, not how long they take.
+//! ahead, under a replacement policy; hits, precision, requests. In place of that buffer the daemon's pool of frames can
+//! be tried. Miners and price are the crate `prefetch`'s, as the daemon's are. A write or a discard takes its blocks out of
+//! memory. What is fetched is there with the next request: the experiment tells what guesses are worth, not how long they
+//! take.
 //!
-//! Units: blocks of 4 KiB. Hits of requests are reads of which every block was in the buffer.
+//! Units: blocks of 4 KiB. Hits of requests are reads of which every block was in memory.
 
 mod buffer;
 mod guests;
