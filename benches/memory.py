@@ -14,7 +14,6 @@ import contextlib
 import os
 import shutil
 import socket
-import statistics
 import struct
 import subprocess
 import threading
@@ -36,16 +35,6 @@ PREFETCH = {"off": "none", "on": "readahead,vip,mithril"}
 CHANNELS = 100
 IDLE_SECONDS = 20
 MEMORY_KIND, MEMORY_SECONDS = 5, 10
-
-
-def spread(values, form="%.2f"):
-    return f"{form % statistics.median(values)} ({form % min(values)}-{form % max(values)})"
-
-
-def in_turn(states, repetition):
-    names = list(states)
-    turn = repetition % len(names)
-    return names[turn:] + names[:turn]
 
 
 def hit(hearth, address, depth, seconds):
@@ -70,7 +59,7 @@ def hits(rig, arguments):
     missed = hearth.counters()["origin_read_bytes"]
     found = {}
     for repetition in range(arguments.reps):
-        for state in in_turn(HITS, repetition):
+        for state in bench.in_turn(HITS, repetition):
             hearth.ask("cache", "set", "flash", *HITS[state])
             bench.hearth_bench(hearth.uri(), SIZE_MIB, fill)
             for front_end, depths in FRONT_ENDS.items():
@@ -84,7 +73,7 @@ def hits(rig, arguments):
     for (front_end, depth, state), points in sorted(found.items()):
         of_flash = [ours[1] / flash[1] for ours, flash in zip(points, found[front_end, depth, "flash"])]
         rows.append(
-            [front_end, str(depth), state, spread([p[0] for p in points], "%.0f"), spread([p[1] for p in points]), spread(of_flash)]
+            [front_end, str(depth), state, bench.spread([p[0] for p in points], "%.0f"), bench.spread([p[1] for p in points]), bench.spread(of_flash)]
             + [f"{sum(p[2] for p in points):,}"]
         )
     rig.end(hearth.process)
@@ -106,7 +95,7 @@ def saturated(rig, arguments):
     half_mib = ORIGIN_GIB * 1024 // 2
     rounds = 0
     for repetition in range(arguments.reps):
-        for state in in_turn(PREFETCH, repetition):
+        for state in bench.in_turn(PREFETCH, repetition):
             hearth.ask("cache", "set", "flash", "--prefetch", PREFETCH[state])
             # One guest jumps about in one half of the disk, another one reads on in the other one, where nobody was before.
             rounds += 1
@@ -131,7 +120,7 @@ def saturated(rig, arguments):
             ours["clat_ns"]["percentile"]["99.000000"] / off["clat_ns"]["percentile"]["99.000000"]
             for (ours, _), (off, _) in zip(points, found["off"])
         ]
-        rows.append([state, spread(p99), spread(of_off), spread([j["iops"] for j, _ in points], "%.0f"), spread([s["iops"] for _, s in points], "%.0f")])
+        rows.append([state, bench.spread(p99), bench.spread(of_off), bench.spread([j["iops"] for j, _ in points], "%.0f"), bench.spread([s["iops"] for _, s in points], "%.0f")])
     rig.end(hearth.process)
     rig.end(server)
     header = ["prefetch", "p99 of random reads, ms", "of off", "random reads/s", "reads/s in order"]
@@ -198,20 +187,20 @@ def channels(rig, arguments):
     rows = []
     with contextlib.ExitStack() as open_ones:
         time.sleep(2)
-        rows.append([f"{CHANNELS} channels without a guest", spread(share())])
+        rows.append([f"{CHANNELS} channels without a guest", bench.spread(share())])
         clients = []
         for path in paths:
             client = open_ones.enter_context(socket.socket(socket.AF_UNIX))
             client.connect(path)
             clients.append(client)
         time.sleep(2)
-        rows.append([f"{CHANNELS} guests that say nothing", spread(share())])
+        rows.append([f"{CHANNELS} guests that say nothing", bench.spread(share())])
 
         def tell(sequence):
             for client in clients:
                 client.sendall(memory_frame(sequence))
 
-        rows.append([f"{CHANNELS} guests, each with an idle agent", spread(share(tell))])
+        rows.append([f"{CHANNELS} guests, each with an idle agent", bench.spread(share(tell))])
         answer = subprocess.run([bench.HEARTH, "--socket", admin, "vm", "show", "disk7"], capture_output=True, text=True, check=True)
         if "1.00GiB of memory available" not in answer.stdout:
             raise RuntimeError(f"what an agent says did not arrive: {answer.stdout}")

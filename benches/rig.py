@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -206,6 +207,18 @@ def versions():
             number = re.search(r"\d+(\.\d+)+", said)
             found.append(f"{title} {number.group(0) if number else '?'}")
     return ", ".join(found)
+
+
+def in_turn(states, repetition):
+    """The names of states, in an order that rotates with each repetition."""
+    names = list(states)
+    turn = repetition % len(names)
+    return names[turn:] + names[:turn]
+
+
+def spread(values, form="%.2f"):
+    """The median, with the least and the most."""
+    return f"{form % statistics.median(values)} ({form % min(values)}-{form % max(values)})"
 
 
 def table(header, rows):

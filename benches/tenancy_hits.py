@@ -31,10 +31,6 @@ def measure(hearth, depth, seconds):
     return read["iops"], (bench.cpu_seconds(pids) - before) / read["ios"] * 1e6
 
 
-def spread(values, form):
-    return f"{form % statistics.median(values)} ({form % min(values)}-{form % max(values)})"
-
-
 def quotients(points, off, which):
     """Of each round with the tenancy off in the same one: median and quartiles."""
     each = [point[which] / before[which] for point, before in zip(points, off)]
@@ -47,14 +43,13 @@ def run(hearth, options):
     for depth in (1, 32):
         results = {state: [] for state in STATES}
         for rep in range(options.reps):
-            turn = rep % len(STATES)
-            for state in (list(STATES) * 2)[turn : turn + len(STATES)]:
+            for state in bench.in_turn(STATES, rep):
                 hearth.ask("cache", "set", "flash", *STATES[state])
                 results[state].append(measure(hearth, depth, options.seconds))
         for state, points in results.items():
             iops, cpu = ([point[n] for point in points] for n in (0, 1))
             of_off = [quotients(points, results["off"], n) for n in (0, 1)]
-            rows.append([str(depth), state, spread(iops, "%.0f"), of_off[0], spread(cpu, "%.2f"), of_off[1]])
+            rows.append([str(depth), state, bench.spread(iops, "%.0f"), of_off[0], bench.spread(cpu, "%.2f"), of_off[1]])
     missed = hearth.counters()["origin_read_bytes"] - missed
     text = (
         "# Read hits with the tenancy off and on\n\n"
