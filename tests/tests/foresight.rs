@@ -77,7 +77,9 @@ fn a_guest_that_reads_on_finds_it_in_memory() {
         let seen = ["top", "--vms", "--once", "--interval", "100ms"];
         let seen = stack.hearth().command(&seen)?.stdout;
         ensure!(seen.contains("PRECISION"), "{seen}");
-        // What was read entered the flash as without: nothing is asked of the origin again.
+        // What was read entered the flash as without: nothing is asked of the origin again. Miners would ask for what
+        // follows, which nobody has read and which has left memory.
+        set(stack.hearth(), "none")?;
         let (again, _) = read(&mut stack, 0..2 * READS)?;
         ensure!(again == 0, "{again} requests");
         let refused =
