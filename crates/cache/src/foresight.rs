@@ -21,7 +21,7 @@
 use admission::Key as Frame;
 use block_io::Slice;
 use destage::ReadTimes;
-use frames::Frames;
+use frames::{AHEAD_PARTS, Frames};
 use prefetch::{Answer, Guess, Key, Label, Miner, Price, Run, Setup, Specs, price};
 use std::collections::VecDeque;
 use units::{BlockIndex, Bytes, DiskSlot, Duration, Map, Set, TenantSlot};
@@ -35,9 +35,6 @@ const WAITING_MAX: usize = prefetch::miner::GUESSES_MAX * Specs::COUNT_MAX;
 
 /// A guest's reads of an origin may take so much longer than is usual while guesses are fetched.
 const SLOW_PERCENT: u64 = 50;
-
-/// Blocks of a tenant's memory for each that may be prefetched, as the pool divides it.
-const MEMORY_OF_AHEAD: u64 = 4;
 
 /// The label of a block of which the guest was told is so much higher.
 const TOLD: u8 = 32;
@@ -213,7 +210,7 @@ impl Foresight {
         let known = self.disks.entry(disk).or_insert_with(|| {
             let setup = Setup {
                 disk_blocks,
-                memory_blocks: u64::from(ahead_max) * MEMORY_OF_AHEAD,
+                memory_blocks: u64::from(ahead_max) * u64::from(AHEAD_PARTS),
             };
             OfDisk {
                 tenant,
@@ -244,9 +241,8 @@ impl Foresight {
     }
 
     fn price_of(&mut self, tenant: TenantSlot, ahead_max: u32) -> &mut OfTenant {
-        // At most half of what a price takes for the memory is outstanding.
-        let memory_blocks = u64::from(ahead_max) * 2;
-
+        // As many may be outstanding as the tenant may have.
+        let memory_blocks = u64::from(ahead_max) * price::MEMORY_OF_OUTSTANDING;
         let (miners, prices) = (self.specs.len(), &mut self.prices);
         let of = self.tenants.entry(tenant).or_insert_with(|| {
             *prices += 1;

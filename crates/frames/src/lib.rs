@@ -35,5 +35,5 @@ mod tenants;
 
 pub use counts::AheadCounts;
 pub use kind::{Kind, LABELS};
-pub use pool::{Ahead, Frames};
+pub use pool::{AHEAD_PARTS, Ahead, Frames};
 pub use settings::{Part, Settings};

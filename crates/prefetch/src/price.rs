@@ -61,6 +61,9 @@ const GHOSTS_OF_GUESS: usize = 32;
 
 const MILLION: i64 = 1_000_000;
 
+/// Blocks of memory for each that may be outstanding.
+pub const MEMORY_OF_OUTSTANDING: u64 = 2;
+
 /// A block of one of a VM's disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u64);
@@ -101,7 +104,7 @@ impl Settings {
         Self {
             waste: Fraction::millionths(100_000),
             bucket: bucket.clamp(BUCKET_MIN, BUCKET_MAX),
-            outstanding: (blocks / 2).max(1),
+            outstanding: (blocks / MEMORY_OF_OUTSTANDING).max(1),
             ghosts: 1024,
             life: blocks,
         }

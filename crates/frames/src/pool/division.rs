@@ -14,7 +14,7 @@ use crate::tenants::Tenant;
 
 /// Prefetched blocks may have one frame in so many: a guess that is always wrong costs at most that part of what else is
 /// kept in memory.
-const AHEAD_PARTS: u32 = 4;
+pub const AHEAD_PARTS: u32 = 4;
 
 /// A share that grows by no more than this part of itself leaves its policy as it is: a new one forgets what it has seen.
 const HOT_CHANGE_PARTS: u32 = 8;

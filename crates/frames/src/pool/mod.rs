@@ -5,6 +5,7 @@ mod division;
 mod hot;
 
 pub use ahead::Ahead;
+pub use division::AHEAD_PARTS;
 
 use policy::memory;
 use policy::replacement::{Key, Place};

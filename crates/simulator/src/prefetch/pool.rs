@@ -2,10 +2,10 @@
 
 use super::ram::{Ahead, OfVm, Ram, RamError};
 use crate::tier;
-use frames::{Frames, Kind, Part};
+use frames::{AHEAD_PARTS, Frames, Kind, Part};
 use policy::memory::Spec;
 use policy::replacement::Capacity;
-use prefetch::{Key, Label};
+use prefetch::{Key, Label, price};
 use units::TenantSlot;
 
 /// The pool. A frame's bytes are the VM that guessed the block; those of a block that was read mean nothing.
@@ -56,8 +56,8 @@ impl Ram for Pool {
     /// What the daemon says of it to miners and price.
     fn of_vm(&self) -> OfVm {
         OfVm {
-            seen_by_miners: 4 * u64::from(self.ahead_max),
-            at_a_price: 2 * u64::from(self.ahead_max),
+            seen_by_miners: u64::from(self.ahead_max) * u64::from(AHEAD_PARTS),
+            at_a_price: u64::from(self.ahead_max) * price::MEMORY_OF_OUTSTANDING,
         }
     }
 
@@ -108,7 +108,7 @@ impl Ram for Pool {
 mod tests {
     use super::*;
     use policy::replacement::Fraction;
-    use prefetch::{Answer, Price, price};
+    use prefetch::{Answer, Price};
     use units::BlockIndex;
 
     fn label() -> Label {
