@@ -65,7 +65,7 @@ impl<'a> Guests<'a> {
     }
 
     pub(super) fn demanded(&mut self, disk: u16, key: Key) {
-        let vm = self.workload.disks[usize::from(disk)].vm;
+        let vm = self.workload.vm(disk);
         if let Some(prices) = &mut self.prices {
             prices[vm as usize].demanded(key);
         }
@@ -99,7 +99,7 @@ impl<'a> Guests<'a> {
         ram: &dyn Ram,
         fetches: &mut Vec<Fetch>,
     ) -> u64 {
-        let vm = self.workload.disks[usize::from(request.disk)].vm;
+        let vm = self.workload.vm(request.disk);
         let mut refused = 0;
         for (number, miner) in self.miners[usize::from(request.disk)]
             .iter_mut()

@@ -137,7 +137,7 @@ pub fn replay(workload: &Workload, experiment: &Experiment) -> Result<Tally, Ram
 impl Replay<'_> {
     fn read(&mut self, request: Request) {
         let mut hits = 0;
-        let vm = self.workload.disks[usize::from(request.disk)].vm;
+        let vm = self.workload.vm(request.disk);
         for block in request.run.iter() {
             let key = self.workload.key(request.disk, block);
             self.guests.demanded(request.disk, key);

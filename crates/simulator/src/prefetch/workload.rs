@@ -77,6 +77,11 @@ impl Workload {
         last.map_or(0, |last| last as usize + 1)
     }
 
+    /// The VM of a disk.
+    pub(super) fn vm(&self, disk: u16) -> u32 {
+        self.disks[usize::from(disk)].vm
+    }
+
     /// The block of a disk as a buffer knows it: one for all VMs that have the same base image.
     pub(super) fn key(&self, disk: u16, block: BlockIndex) -> Key {
         Key::new(self.disks[usize::from(disk)].blocks_of, block)
