@@ -23,6 +23,8 @@ pub struct StackSettings {
     pub origin_keys: &'static str,
     /// More lines of the `[[cache]]` section.
     pub cache_keys: &'static str,
+    /// More sections of the configuration.
+    pub sections: String,
 }
 
 impl Default for StackSettings {
@@ -34,6 +36,7 @@ impl Default for StackSettings {
             origin: OriginSettings::default(),
             origin_keys: "",
             cache_keys: "",
+            sections: String::new(),
         }
     }
 }
@@ -77,7 +80,8 @@ impl Stack {
             .key(&format!("write_policy = '{}'", settings.write_policy));
         let hearth_settings = HearthSettings::new(&flash)
             .cache_key(settings.cache_keys)
-            .disk(&disk);
+            .disk(&disk)
+            .section(&settings.sections);
         let hearth = Hearth::start(lab, &hearth_settings)?;
         Ok(Self {
             image,

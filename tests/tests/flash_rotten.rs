@@ -16,6 +16,7 @@ const SETTINGS: StackSettings = StackSettings {
     },
     origin_keys: "",
     cache_keys: "",
+    sections: String::new(),
 };
 
 /// Changed places: one in each 64 KiB behind the first MiB.

@@ -9,8 +9,8 @@
 
 use anyhow::Context as _;
 use e2e::{
-    DiskSettings, Flash, GUEST_TOOLS, Guest, GuestKit, Hearth, HearthSettings, Lab, Origin,
-    OriginSettings, Stack, StackSettings, said, scenario, with_agent,
+    GUEST_TOOLS, Guest, GuestKit, Lab, OriginSettings, Stack, StackSettings, said, scenario,
+    with_agent,
 };
 
 /// Files in order, then 2,000 pages at random of those that the first part left out.
@@ -19,19 +19,23 @@ const STEPS: &str = "read,dir=/srv/files,from=25+random,dir=/srv/files,reads=200
 /// How much later the origin answers each request.
 const DELAYS: [Option<&str>; 3] = [None, Some("1ms"), Some("5ms")];
 
-fn turn(lab: &Lab, delay: Option<&'static str>, miners: &str) -> anyhow::Result<()> {
-    let kit = GuestKit::build()?;
+/// An origin that answers so much later.
+fn over_origin(delay: Option<&'static str>) -> StackSettings {
     let origin = OriginSettings {
         delay,
         ..OriginSettings::default()
     };
-    let settings = StackSettings {
+    StackSettings {
         origin,
         flash_mib: 512,
         cache_keys: "write_delay = '100ms'\nflash_timeout = '60s'\n",
         ..StackSettings::default()
-    };
-    let mut stack = Stack::start_on(lab, kit.disk(lab)?, &settings)?;
+    }
+}
+
+fn turn(lab: &Lab, delay: Option<&'static str>, miners: &str) -> anyhow::Result<()> {
+    let kit = GuestKit::build()?;
+    let mut stack = Stack::start_on(lab, kit.disk(lab)?, &over_origin(delay))?;
     stack
         .hearth()
         .command(&["cache", "set", "flash", "--prefetch", miners])?;
@@ -55,72 +59,50 @@ fn turn(lab: &Lab, delay: Option<&'static str>, miners: &str) -> anyhow::Result<
     stack.stop_hearth()
 }
 
-/// What reads ahead in a boot whose files the agent knows.
-#[derive(Clone, Copy)]
-enum Ahead {
-    Nobody,
-    Host,
-    HostAndAgent,
-}
-
-impl Ahead {
-    const ALL: [(Self, &str); 3] = [
-        (Self::Nobody, "nobody"),
-        (Self::Host, "the host"),
-        (Self::HostAndAgent, "the host, and the agent by file"),
-    ];
-}
+/// What reads ahead in a boot whose files the agent knows: what it is called, the host's miners, the agent's options.
+const AHEAD: [(&str, &str, &str); 3] = [
+    ("nobody", "none", HINTS),
+    ("the host", "readahead", HINTS),
+    (
+        "the host, and the agent by file",
+        "readahead",
+        "--no-preload,--hint-interval,1s,--read-ahead",
+    ),
+];
+const HINTS: &str = "--no-preload,--hint-interval,1s";
 
 fn second_boot(
     lab: &Lab,
     delay: Option<&'static str>,
-    (ahead, name): (Ahead, &str),
+    (name, miners, options): (&str, &str, &str),
 ) -> anyhow::Result<()> {
     let kit = GuestKit::build()?;
-    let image = kit.disk(lab)?;
-    let origin = OriginSettings {
-        delay,
-        ..OriginSettings::default()
-    };
-    let origin = Origin::start(lab, &image, origin)?;
-    let flash = Flash::format(lab, "flash.img", 512)?;
-    let channels = lab.path("channels");
-    let settings = HearthSettings::new(&flash)
-        .cache_key("write_delay = '100ms'\nflash_timeout = '60s'\n")
-        .disk(&DiskSettings::on_nbd(Stack::DISK, &origin.uri()))
-        .section(&format!(
+    let settings = StackSettings {
+        sections: format!(
             "\n[guest]\ndirectory = '{}'\n",
-            channels.display()
-        ));
-    let hearth = Hearth::start(lab, &settings)?;
-    let boot = |name: &str, steps: &str| {
-        Guest::boot_with_channel(lab, &kit, &hearth, Stack::DISK, (name, steps))
+            lab.path("channels").display()
+        ),
+        ..over_origin(delay)
     };
+    let mut stack = Stack::start_on(lab, kit.disk(lab)?, &settings)?;
+    let hearth = stack.hearth();
     // A file matters once it was used in two epochs.
     let files = "read,dir=/srv/files";
     let learn = with_agent(
         &format!("{files}+{files}+{files}"),
         "--epoch,200ms,--no-hints",
     );
-    boot("first", &learn)?.finish()?;
+    Guest::boot_with_channel(lab, &kit, hearth, Stack::DISK, ("first", &learn))?.finish()?;
     hearth.command(&["disk", "drop", Stack::DISK])?;
-    let miners = if matches!(ahead, Ahead::Nobody) {
-        "none"
-    } else {
-        "readahead"
-    };
     hearth.command(&["cache", "set", "flash", "--prefetch", miners])?;
-    let before = origin.requests()?.len();
-    let options = if matches!(ahead, Ahead::HostAndAgent) {
-        "--no-preload,--hint-interval,1s,--read-ahead"
-    } else {
-        "--no-preload,--hint-interval,1s"
-    };
-    let mut guest = boot("second", &with_agent(&format!("{files}+forever"), options))?;
+    let before = stack.origin.requests()?.len();
+    let steps = with_agent(&format!("{files}+forever"), options);
+    let hearth = stack.hearth();
+    let mut guest = Guest::boot_with_channel(lab, &kit, hearth, Stack::DISK, ("second", &steps))?;
     guest.wait_for("PROBE waiting")?;
     let seen = hearth.json(&["vm", "show", Stack::DISK])?["shares"][0]["prefetch"].clone();
     let console = guest.kill()?;
-    let requests = origin.requests()?.len() - before;
+    let requests = stack.origin.requests()?.len() - before;
     let count = |key: &str| seen[key].as_u64().unwrap_or(0);
     println!(
         "| {} | {name} | {} ms | {} | {requests} | {} | {} | {} | {} |",
@@ -132,8 +114,7 @@ fn second_boot(
         count("told_blocks"),
         count("wasted_blocks"),
     );
-    anyhow::ensure!(hearth.stop()?.success(), "a clean stop");
-    Ok(())
+    stack.stop_hearth()
 }
 
 fn main() -> anyhow::Result<()> {
@@ -159,7 +140,7 @@ fn main() -> anyhow::Result<()> {
     println!("|---|---|---|---|---|---|---|---|---|");
     for _ in 0..turns {
         for delay in DELAYS {
-            for ahead in Ahead::ALL {
+            for ahead in AHEAD {
                 scenario(GUEST_TOOLS, |lab| second_boot(lab, delay, ahead));
             }
         }
