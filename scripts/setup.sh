@@ -14,6 +14,7 @@ declare -A package_of=(
     [virt-xml-validate]=libvirt-clients [virsh]=libvirt-clients [libvirtd]=libvirt-daemon [xmllint]=libxml2-utils
     [systemd-analyze]=systemd [systemd-sysusers]=systemd [systemd-tmpfiles]=systemd [unshare]=util-linux [mount]=mount
     [valgrind]=valgrind [qemu-storage-daemon]=qemu-system-common [xz]=xz-utils [openssl]=openssl [python3]=python3
+    [etcd]=etcd-server [etcdctl]=etcd-client [protoc]=protobuf-compiler
 )
 PATH=$PATH:/usr/sbin:/sbin
 missing=()
@@ -22,6 +23,7 @@ for program in "${!package_of[@]}"; do
 done
 [ "$what" != all ] || /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 [ -e /usr/lib/"$(uname -m)"-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so ] || missing+=(libvirt-daemon-driver-qemu)
+[ -e /usr/include/google/protobuf/descriptor.proto ] || missing+=(libprotobuf-dev)
 [ -e /usr/include/openssl/ssl.h ] || missing+=(libssl-dev)
 [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
 # The guest's /sbin tools come from a busybox that needs no libraries.

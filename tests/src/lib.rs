@@ -22,6 +22,7 @@
 mod agent;
 mod back;
 mod command;
+mod etcd;
 mod expected;
 mod ext4;
 mod fio;
@@ -64,6 +65,7 @@ mod wire;
 pub use agent::{agent_memory_kib, said, with_agent};
 pub use back::{Back, Pace, block, reads, writes};
 pub use command::{Answer, hearth};
+pub use etcd::Etcd;
 pub use expected::Expected;
 pub use ext4::{CrashedExt4, highest};
 pub use fio::Fio;

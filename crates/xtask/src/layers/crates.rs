@@ -169,6 +169,10 @@ pub(super) const TABLE: &[Crate] = &[
     },
     Crate {
         may_be_unsafe: false,
+        ..shell("store", "crates/store", &["units", "durable-file"])
+    },
+    Crate {
+        may_be_unsafe: false,
         ..shell(
             "at-rest",
             "crates/at-rest",
