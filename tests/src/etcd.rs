@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// How long etcd has until it answers.
-const STARTS_IN: Duration = Duration::from_secs(60);
+const STARTS_IN: Duration = Duration::from_mins(1);
 
 /// The members of an etcd. All end with this.
 pub struct Etcd {
@@ -62,9 +62,19 @@ impl Etcd {
         clients.map(url).collect()
     }
 
-    /// The key `endpoints` of a configuration.
-    pub fn as_toml(&self) -> String {
-        format!("endpoints = {:?}", self.endpoints())
+    /// The section of a configuration that names it, with more keys.
+    pub fn as_section(&self, more: &str) -> String {
+        format!("[store]\netcd = {:?}\n{more}\n", self.endpoints())
+    }
+
+    /// The owner's record of a disk.
+    ///
+    /// # Errors
+    ///
+    /// When etcd does not say.
+    pub fn record(&self, disk: &str) -> anyhow::Result<String> {
+        let key = format!("/hearth/main/disks/{disk}/owner");
+        self.control(&["get", &key, "--print-value-only"])
     }
 
     fn run(&mut self, lab: &Lab, at: usize) -> anyhow::Result<()> {

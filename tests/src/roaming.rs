@@ -13,9 +13,11 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
 use crate::links::{self, link_section, make_certificates};
+use crate::records::Records;
+use crate::roaming_settings::RoamingSettings;
 use crate::{
-    DiskSettings, Expected, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings,
-    Session, Wire, free_port, limits, wait_until,
+    DiskSettings, Etcd, Expected, Flash, Hearth, HearthSettings, Image, Lab, Origin,
+    OriginSettings, Session, Wire, free_port, limits, wait_until,
 };
 
 /// The folder of owner's records in the lab.
@@ -23,55 +25,6 @@ const SHARED: &str = "owners";
 const VHOST_SOCKET: &str = "vda.sock";
 const KEY: &str = "key";
 const BLOCK: u64 = 4096;
-
-/// What differs from the usual.
-#[derive(Clone, Copy)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a setting of its own"
-)]
-pub struct RoamingSettings {
-    /// `through`, `around` or `back`.
-    pub write_policy: &'static str,
-    /// The names in the certificates of the hosts.
-    pub certified: [&'static str; 2],
-    /// Whether the hosts know of each other. Otherwise they share an NBD server, each as if alone.
-    pub roams: bool,
-    /// What comes of the cache when the disk moves, if it roams: `live`, `on-demand`, `hotlist` or `none`.
-    pub strategy: &'static str,
-    /// What becomes of what the origin lacks, if it roams: `drain` or `ship`.
-    pub dirty: &'static str,
-    /// How much of that each host has room for.
-    pub dirty_max: [&'static str; 2],
-    /// Size of the flash files.
-    pub flash_mib: u64,
-    /// Whether each host has a socket for vhost-user: see [`RoamingPair::vhost_socket`].
-    pub vhost_user: bool,
-    /// Whether each host has a key of its own for the disk: see [`RoamingPair::key`].
-    pub encrypted: bool,
-    /// `[link] rate` of each host.
-    pub link_rates: [&'static str; 2],
-    /// Whether both reach the image over an NBD server, and share a folder of owner's records.
-    pub on_export: bool,
-}
-
-impl Default for RoamingSettings {
-    fn default() -> Self {
-        Self {
-            write_policy: "back",
-            certified: RoamingPair::NAMES,
-            roams: true,
-            strategy: "live",
-            dirty: "drain",
-            dirty_max: ["32MiB"; 2],
-            flash_mib: 128,
-            vhost_user: false,
-            encrypted: false,
-            link_rates: ["auto"; 2],
-            on_export: false,
-        }
-    }
-}
 
 /// Two hosts, one disk called [`RoamingPair::DISK`].
 pub struct RoamingPair {
@@ -82,8 +35,7 @@ pub struct RoamingPair {
     labs: [Lab; 2],
     settings: [HearthSettings; 2],
     hosts: [Option<Hearth>; 2],
-    /// The folder of owner's records that they share, if the origin is an export.
-    records: Option<PathBuf>,
+    records: Records,
     is_vhost_user: bool,
     /// The server, if this made it.
     _origin: Option<Origin>,
@@ -121,7 +73,8 @@ impl RoamingPair {
     /// When something of it cannot be made.
     pub fn over(lab: &Lab, image: Image, settings: RoamingSettings) -> anyhow::Result<Self> {
         if !settings.on_export {
-            return Self::on(lab, image, settings, None);
+            let records = Records::beside(&image);
+            return Self::on(lab, image, settings, (None, records));
         }
         let origin = Origin::start(lab, &image, OriginSettings::default())?;
         let export = (origin.uri(), Self::EXPORT_KEYS);
@@ -147,17 +100,45 @@ impl RoamingPair {
         let shared = lab.path(SHARED);
         std::fs::create_dir_all(&shared).context("the folder of owner's records")?;
         let export = DiskSettings::on_nbd_with(Self::DISK, uri, keys);
-        Self::on(lab, image, settings, Some(export))
+        let records = Records::Folder(shared);
+        Self::on(lab, image, settings, (Some(export), records))
+    }
+
+    /// The same where they are in a cluster whose state is in etcd.
+    ///
+    /// # Errors
+    ///
+    /// When something of it cannot be made.
+    pub fn in_cluster(
+        lab: &Lab,
+        etcd: Etcd,
+        uri: &str,
+        settings: RoamingSettings,
+        image: Image,
+    ) -> anyhow::Result<Self> {
+        let export = DiskSettings::on_nbd_with(Self::DISK, uri, Self::EXPORT_KEYS);
+        Self::on(lab, image, settings, (Some(export), Records::Etcd(etcd)))
+    }
+
+    /// Where the state of their cluster is.
+    ///
+    /// # Panics
+    ///
+    /// When they are in none: a fault of the test.
+    pub fn etcd(&mut self) -> &mut Etcd {
+        match &mut self.records {
+            Records::Etcd(etcd) => etcd,
+            _ => panic!("the hosts are in a cluster"),
+        }
     }
 
     fn on(
         lab: &Lab,
         image: Image,
         settings: RoamingSettings,
-        export: Option<DiskSettings>,
+        (export, records): (Option<DiskSettings>, Records),
     ) -> anyhow::Result<Self> {
         make_certificates(lab, settings.certified)?;
-        let is_export = export.is_some();
         let ports = [free_port()?, free_port()?];
         let (wire, through_wire) = Wire::new(ports)?;
         let origin = if settings.roams {
@@ -204,10 +185,7 @@ impl RoamingPair {
                     .key("[disk.encryption]")
                     .key(&format!("key_file = '{}'", key.display()));
             }
-            let mut made = HearthSettings::new(&flash);
-            if is_export {
-                made = made.daemon_key(&format!("owners_dir = '{}'", lab.path(SHARED).display()));
-            }
+            let made = records.configured(HearthSettings::new(&flash));
             let made = made.log("info,daemon=debug").section(&link).disk(&disk);
             Ok((own, made))
         };
@@ -219,7 +197,7 @@ impl RoamingPair {
             settings: [settings_0, settings_1],
             hosts: [None, None],
             is_vhost_user: settings.vhost_user,
-            records: is_export.then(|| lab.path(SHARED)),
+            records,
             _origin: origin,
         })
     }
@@ -398,15 +376,7 @@ impl RoamingPair {
 
     /// The record of who has the disk.
     pub fn record_path(&self) -> PathBuf {
-        if let Some(folder) = &self.records {
-            let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            let mut paths = files.map(|file| file.path());
-            let record = paths.find(|path| path.extension().is_some_and(|end| end == "hearth"));
-            return record.unwrap_or_else(|| folder.join("no-record-yet"));
-        }
-        let mut path = self.image.path().as_os_str().to_owned();
-        path.push(".hearth");
-        PathBuf::from(path)
+        self.records.path()
     }
 
     /// Whom the record names, and with which epoch.
@@ -415,11 +385,10 @@ impl RoamingPair {
     ///
     /// When there is none.
     pub fn record(&self) -> anyhow::Result<(String, u64)> {
-        let text = std::fs::read_to_string(self.record_path()).context("the owner's record")?;
-        let record: Value = serde_json::from_str(&text).with_context(|| text.clone())?;
+        let record = self.records.read(Self::ID)?;
         let holder = &record["holder"];
-        let host = holder["host"].as_str().with_context(|| text.clone())?;
-        let epoch = holder["epoch"].as_u64().with_context(|| text.clone())?;
+        let host = holder["host"].as_str().context("the holder's name")?;
+        let epoch = holder["epoch"].as_u64().context("the holder's epoch")?;
         Ok((host.to_owned(), epoch))
     }
 

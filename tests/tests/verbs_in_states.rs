@@ -153,6 +153,7 @@ const VERBS: &[Verb] = &[
     api("status", "GET", "/v1/status"),
     command("top --once --interval 200ms"),
     api("resources", "GET", "/v1/resources"),
+    api("cluster", "GET", "/v1/cluster"),
     sent("monitor", "POST", "/v1/resources/readings", READING),
     api("advise --host", "GET", "/v1/advice"),
     Verb("trace record -o TRACE --disk NAME", Ask::Record),
@@ -208,6 +209,7 @@ const TABLE: &str = "\
 | `status` | done | done | done | done | done | done | done | done | done | unreachable |
 | `top --once --interval 200ms` | done | done | done | done | done | done | done | done | done | unreachable |
 | `resources` | done | done | done | done | done | done | done | done | done | unreachable |
+| `cluster` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `monitor` | done | done | done | done | done | done | done | done | done | - |
 | `advise --host` | done | done | done | done | done | done | done | done | done | unreachable |
 | `trace record -o TRACE --disk NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |

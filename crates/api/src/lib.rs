@@ -6,6 +6,7 @@
 
 pub mod advice;
 pub mod client;
+pub mod cluster;
 mod counters;
 pub mod front_ends;
 pub mod guests;

@@ -10,6 +10,7 @@ use super::migration::MigrationConfig;
 use super::nbd_clients::{ClientName, DiskNbdConfig};
 use super::origins::OriginConfig;
 use super::policy::PolicyConfig;
+use super::store::StoreConfig;
 use super::text::{Address, Mode, SocketPath, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
@@ -38,6 +39,8 @@ pub struct Config {
     /// Those hosts.
     #[serde(rename = "peer")]
     pub peers: Vec<PeerConfig>,
+    /// Where the hosts of a cluster know of each other.
+    pub store: StoreConfig,
     /// The caches, one flash file or device each.
     #[serde(rename = "cache")]
     pub caches: Vec<CacheConfig>,

@@ -1,5 +1,6 @@
 //! The parts of a daemon, put together from a configuration and a state directory.
 
+use super::cluster::{Cluster, View};
 use super::control::Control;
 use super::disk_book::DiskBook;
 use super::disk_sockets::{DiskSockets, NbdSockets};
@@ -37,6 +38,8 @@ pub(super) struct Daemon {
     pub(super) new_locks: UnboundedReceiver<(Entry, LockWatch)>,
     /// Where the agents in guests speak.
     pub(super) guests: Arc<GuestSockets>,
+    /// The cluster that this host is in.
+    pub(super) view: Option<Arc<View>>,
 }
 
 /// Starts the shards, and puts around them what an operator and clients need.
@@ -48,6 +51,7 @@ pub(super) async fn assemble(
     sockets: &Arc<Sockets>,
     state: StateDir,
     roaming: Option<RoamingAnswers>,
+    cluster: Option<Cluster>,
 ) -> Result<Daemon, ServeError> {
     let changed = state
         .settings()
@@ -91,6 +95,10 @@ pub(super) async fn assemble(
         roaming,
         Arc::clone(&guests),
     );
+    let view = cluster.as_ref().map(|cluster| Arc::new(cluster.view()));
+    if let Some(cluster) = cluster {
+        tokio::spawn(cluster.keep_present(Arc::clone(&registry), Arc::clone(&shards)));
+    }
     let parts = (tenancies, opener, observer);
     let control = Control::new(
         registry,
@@ -107,6 +115,7 @@ pub(super) async fn assemble(
         server,
         new_locks,
         guests,
+        view,
     })
 }
 

@@ -160,6 +160,7 @@ impl Control {
         match detached {
             Ok(()) | Err(ShardError::NoSuchDisk) => {
                 self.opener().settle_origin(entry, false).await;
+                self.opener().release(entry).await;
                 self.registry().remove(entry);
                 // There may be room for one that had none.
                 self.try_waiting();

@@ -23,6 +23,7 @@ mod assembly;
 mod attach_at_start;
 mod blocks;
 mod claims;
+mod cluster;
 mod control;
 mod detaching;
 mod disk_book;

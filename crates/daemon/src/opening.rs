@@ -233,6 +233,9 @@ impl Opener {
         let attached = self.open_claimed(entry, policy, taking).await;
         if attached.is_err() {
             self.registry.give_origin_back(entry);
+            if !entry.config.moves() {
+                self.release(entry).await;
+            }
         }
         attached
     }
@@ -342,6 +345,24 @@ impl Opener {
             tracing::error!(disk = %entry.config.name, %error,
                 "writes that may still land are not recorded over a restart of the host");
         }
+    }
+
+    /// Says in the cluster's store that a disk is not attached here any more.
+    pub(super) async fn release(&self, entry: &Entry) {
+        if entry.config.is_only_read() {
+            return;
+        }
+        let origin = settings::origin(&entry.config.origin);
+        let folders = self.remembered.dir().folders();
+        let owner = OwnerFile::new(entry.id, &origin, &folders, entry.cache.as_str());
+        let releasing = tokio::task::spawn_blocking(move || owner.release());
+        let problem = match releasing.await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => chain(&error),
+            Err(error) => chain(&error),
+        };
+        tracing::error!(disk = %entry.config.name, reason = problem,
+            "the cluster's store still says that the disk is attached here: attach and detach it once more when the store answers");
     }
 
     /// The same for all disks, when the daemon ends.

@@ -59,9 +59,12 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
         | ShardError::TooManyConnections(_)
         | ShardError::NoMemory
         | ShardError::OtherFrontEnd(_) => ProblemKind::Busy,
-        ShardError::Size { .. } | ShardError::Owner(OwnerError::InUse { .. }) => {
-            ProblemKind::Origin
-        }
+        ShardError::Size { .. }
+        | ShardError::Owner(
+            OwnerError::InUse { .. }
+            | OwnerError::AttachedElsewhere { .. }
+            | OwnerError::Unreached { .. },
+        ) => ProblemKind::Origin,
         ShardError::WhichVm | ShardError::NotShared | ShardError::Settings(_) => {
             ProblemKind::Invalid
         }
@@ -147,6 +150,12 @@ fn remedy(name: &Name, error: &ShardError) -> Option<String> {
         ),
         ShardError::Owner(OwnerError::LockLost { .. }) => {
             "see that the folder of owner's records is there on every host; the disk is tried again by itself".to_owned()
+        }
+        ShardError::Owner(OwnerError::AttachedElsewhere { host, .. }) => format!(
+            "detach it at {host}: hearth disk detach {name}; here it is tried again by itself"
+        ),
+        ShardError::Owner(OwnerError::Unreached { .. }) => {
+            "see that the store of [store] runs and is reached; the disk is tried again by itself".to_owned()
         }
         ShardError::Owner(OwnerError::InUse { .. }) => {
             "detach it where it is attached; here it is tried again by itself".to_owned()

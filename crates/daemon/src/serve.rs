@@ -15,6 +15,7 @@
 use super::admin;
 use super::assembly::{Daemon, assemble};
 use super::attach_at_start::attach_at_start;
+use super::cluster::{Cluster, View};
 use super::control::Control;
 use super::error::{ServeError, ServeErrorKind};
 use super::ledger;
@@ -107,6 +108,20 @@ fn open_state(config: &Config, sockets: &Arc<Sockets>) -> Result<StateDir, Serve
     Ok(state.keeping_in(runtime_dir(config), Arc::<Sockets>::clone(sockets)))
 }
 
+fn cluster_of(config: &Config) -> Result<Option<Cluster>, ServeError> {
+    Cluster::of(config).map_err(|error| {
+        ServeError::of(ServeErrorKind::Failed, &error)
+            .with_remedy("correct [store] in the configuration")
+    })
+}
+
+async fn start_roaming(config: &Config) -> Result<Option<Roaming>, ServeError> {
+    Roaming::start(config).await.map_err(|error| {
+        ServeError::of(ServeErrorKind::Failed, &*error)
+            .with_remedy("correct [link] and [[peer]] in the configuration")
+    })
+}
+
 async fn run(
     config: &Config,
     sockets: &Arc<Sockets>,
@@ -114,23 +129,24 @@ async fn run(
 ) -> Result<End, ServeError> {
     let failed = |error: &dyn std::error::Error| ServeError::failed(error);
     let mut signals = Signals::new().map_err(|error| failed(&error))?;
+    let cluster = cluster_of(config)?;
     let state = open_state(config, sockets)?;
+    let state = state.in_cluster(cluster.as_ref().map(Cluster::records));
     let disks_before = state.disks().map_err(|error| failed(&error))?;
-    let roaming = Roaming::start(config).await.map_err(|error| {
-        ServeError::of(ServeErrorKind::Failed, &*error)
-            .with_remedy("correct [link] and [[peer]] in the configuration")
-    })?;
+    let roaming = start_roaming(config).await?;
     let Daemon {
         control,
         exports,
         server,
         new_locks,
         guests,
+        view,
     } = assemble(
         config,
         sockets,
         state,
         roaming.as_ref().map(Roaming::answers),
+        cluster,
     )
     .await?;
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
@@ -138,7 +154,8 @@ async fn run(
     let_go_of_sockets(&control, sockets, nbd_socket(config));
 
     let (end_admin, admin_ends) = watch::channel(false);
-    let admin = serve_admin(config, sockets, &control, admin_ends).map_err(|error| error.told())?;
+    let admin =
+        serve_admin(config, sockets, (&control, view), admin_ends).map_err(|error| error.told())?;
     let (end_nbd, nbd_ends) = watch::channel(false);
     let mut nbd = JoinSet::new();
     let told_early = tokio::select! {
@@ -174,6 +191,12 @@ async fn run(
     // The admin socket goes last, so that `hearth status` shows a slow stop.
     let _ = end_admin.send(true);
     let _ = tokio::time::timeout(ADMIN_FAREWELL, admin.join_all()).await;
+    stopped_as(end, stopped)?;
+    Ok(end)
+}
+
+/// What comes of a stop that was not clean.
+fn stopped_as(end: End, stopped: Result<(), ServeError>) -> Result<(), ServeError> {
     match stopped {
         Ok(()) => tracing::info!("stopped"),
         // The guests wait for the next one, which recovers.
@@ -182,7 +205,7 @@ async fn run(
         }
         Err(error) => return Err(error),
     }
-    Ok(end)
+    Ok(())
 }
 
 fn nbd_socket(config: &Config) -> Option<PathBuf> {
@@ -248,13 +271,13 @@ async fn serve_nbd(
 fn serve_admin(
     config: &Config,
     sockets: &Arc<Sockets>,
-    control: &Arc<Control>,
+    (control, view): (&Arc<Control>, Option<Arc<View>>),
     ends: watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, ListenError> {
     let mut tasks = JoinSet::new();
     let (listener, place) = listen::admin(&config.daemon, sockets)?;
     let disk_details = config.daemon.metrics_disk_details;
-    let router = admin::router(Arc::clone(control), disk_details);
+    let router = admin::router(Arc::clone(control), view, disk_details);
     let serving = admin::serve(listener, router, ends.clone());
     tasks.spawn(async move {
         let _place = place;

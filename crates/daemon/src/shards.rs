@@ -130,6 +130,12 @@ impl Shards {
         self.0.values()
     }
 
+    /// What all caches have of flash.
+    pub(super) fn flash_bytes(&self) -> u64 {
+        let caches = self.all().filter_map(Shard::flash);
+        caches.map(|flash| flash.device.get()).sum()
+    }
+
     /// How each cache is.
     pub(super) async fn pulses(&self) -> Pulses<'_> {
         let mut pulses = Vec::new();

@@ -20,7 +20,7 @@ use origin::{KeepSockets, Keeping};
 use rustix::fs::FlockOperation;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use shard::Folders;
+use shard::{ClusterRecords, Folders};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -72,6 +72,8 @@ pub struct StateDir {
     dir: PathBuf,
     /// Where owner's records of what is no file are, for all hosts that use it.
     owners_dir: Option<PathBuf>,
+    /// Where they are if this host is in a cluster.
+    cluster: Option<Arc<dyn ClusterRecords>>,
     /// What outlives sessions with origins' servers; none before it is told.
     keeping: Option<Keeping>,
     /// Held for its lock, which the system lets go when the process ends, however it ends.
@@ -136,6 +138,7 @@ impl StateDir {
             _lock: lock,
             dir: dir.to_owned(),
             owners_dir: None,
+            cluster: None,
             keeping: None,
         })
     }
@@ -144,6 +147,13 @@ impl StateDir {
     #[must_use]
     pub fn sharing(mut self, owners_dir: Option<PathBuf>) -> Self {
         self.owners_dir = owners_dir;
+        self
+    }
+
+    /// The same, for a host of a cluster whose store has these records.
+    #[must_use]
+    pub(super) fn in_cluster(mut self, cluster: Option<Arc<dyn ClusterRecords>>) -> Self {
+        self.cluster = cluster;
         self
     }
 
@@ -169,6 +179,7 @@ impl StateDir {
         Folders {
             state: self.dir.clone(),
             shared: self.owners_dir.clone(),
+            cluster: self.cluster.clone(),
         }
     }
 

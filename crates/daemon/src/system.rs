@@ -6,6 +6,12 @@ use std::io;
 use std::path::Path;
 use units::Bytes;
 
+/// What this host is called.
+pub(crate) fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
 /// Why a group cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GroupError {

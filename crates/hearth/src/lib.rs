@@ -4,6 +4,7 @@
 //!   cli      what a user types: commands, their arguments, what they print
 //!   sim, mrc, advise   traces through simulated caches, their curves, and what follows
 //!   top, xml, bench    the live view; texts for VMs; a load on the front ends
+//!   cluster  all hosts and disks of the cluster
 //!   offline  caches that no daemon is using: format, check
 //!   docs     book pages, manual pages, completions: made of the definitions above
 //! ```
@@ -15,6 +16,7 @@
 pub mod advise;
 pub mod bench;
 pub mod cli;
+pub mod cluster;
 pub mod docs;
 pub mod mrc;
 pub mod offline;

@@ -65,7 +65,10 @@ pub use error::{Reply, ShardError, SpawnError};
 pub use frontend::Offer;
 pub use guest_tell::GuestTell;
 pub use latency::{Bucket, Histogram, ReadWrite};
-pub use owners::{Folders, Holder, LockWatch, Owner, OwnerError, OwnerFile, SystemError};
+pub use owners::{
+    Attachment, ClusterRecords, Folders, Holder, LockWatch, Owner, OwnerError, OwnerFile, Replaced,
+    StoredRecord, SystemError, Unreached, read_record,
+};
 pub use retirement::RecordError;
 pub use shard::Shard;
 pub use spec::{DiskSpec, ShardConfig};

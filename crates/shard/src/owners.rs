@@ -7,6 +7,7 @@
 //!   OWNERS_DIR/HASH.hearth          the record of an origin that is no file, where hosts share a folder
 //!   OWNERS_DIR/HASH.hearth.lock     locked while a disk on that origin is attached
 //!   STATE_DIR/owners/ID.hearth      the record of a disk whose origin is no file, where they do not
+//!   disks/ID/owner                  the record of such a disk in the store of a cluster: see `cluster`
 //! ```
 //!
 //! While nothing is at an origin's path, the record is taken to be where the shared folder has one, and
@@ -41,22 +42,27 @@
 //!   can be lost (a lease of NFS that ran out, a file that was removed): nothing is written then, and
 //!   whoever holds it has to ask from time to time ([`LockWatch`]).
 
+mod beside;
+mod cluster;
 mod error;
 mod handing;
 mod lock;
 mod text;
 
+pub use cluster::{ClusterRecords, Replaced, StoredRecord, Unreached};
 pub use error::{OwnerError, SystemError};
 pub use lock::LockWatch;
 
+use beside::{Beside, beside};
 use cache::OwnerRecord;
+use cluster::InCluster;
 use durable_file::Readers;
 use lock::OriginLock;
 use origin::{Identity, OriginSpec};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use text::RECORD_BYTES_MAX;
+use text::{RECORD_BYTES_MAX, Said};
 use units::DiskId;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -64,8 +70,6 @@ use xxhash_rust::xxh3::xxh3_128;
 const SUFFIX: &str = ".hearth";
 /// What is added to the name of a record that stands for an origin which cannot be locked.
 const LOCK_SUFFIX: &str = ".lock";
-/// Links from one to the next that Linux follows (`path_resolution(7)`).
-const LINKS_MAX: usize = 40;
 /// The folder in the state directory.
 const FOLDER: &str = "owners";
 
@@ -84,6 +88,33 @@ pub struct Owner {
     pub identity: Option<Identity>,
     /// Which host has the disk, if it roams.
     pub holder: Option<Holder>,
+    /// Which host has it attached, if the record is in the store of a cluster.
+    pub attachment: Option<Attachment>,
+}
+
+impl Owner {
+    /// Refuses a record that may not replace this one.
+    fn may_be_followed_by(self, record: OwnerRecord) -> Result<(), OwnerError> {
+        let is_same = self.record.epoch == record.epoch && self.record.cache == record.cache;
+        if record.epoch > self.record.epoch || is_same {
+            return Ok(());
+        }
+        Err(OwnerError::Superseded {
+            path: self.path,
+            epoch: self.record.epoch,
+            cache_name: self.cache_name,
+            host: self.host,
+        })
+    }
+}
+
+/// Which host of a cluster has a disk attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// How often the record was replaced.
+    pub serial: u64,
+    /// The host's name in the cluster; none if the disk is detached.
+    pub host: Option<String>,
 }
 
 /// Which of the hosts that list a disk has it: the register of a hand-over.
@@ -95,6 +126,11 @@ pub struct Holder {
     pub epoch: u64,
 }
 
+/// What the bytes of a record in the store of a cluster say; none if they are no record.
+pub fn read_record(bytes: &[u8]) -> Option<Owner> {
+    text::decode(bytes, Path::new("")).map(|(_, owner)| owner)
+}
+
 /// Where records are that are not beside their origins.
 #[derive(Clone, Debug)]
 pub struct Folders {
@@ -102,6 +138,8 @@ pub struct Folders {
     pub state: PathBuf,
     /// One that all hosts with the same origins share, if there is such.
     pub shared: Option<PathBuf>,
+    /// The store of the cluster, if there is one: it stands for a shared folder.
+    pub cluster: Option<Arc<dyn ClusterRecords>>,
 }
 
 impl Folders {
@@ -110,6 +148,7 @@ impl Folders {
         Self {
             state: state.to_owned(),
             shared: None,
+            cluster: None,
         }
     }
 }
@@ -123,6 +162,8 @@ pub struct OwnerFile {
     /// Where to lock the origin if that is no file; and the lock, as long as anybody has this.
     lock_path: Option<PathBuf>,
     lock: Option<Arc<OriginLock>>,
+    /// In the store of the cluster, if the origin is no file and there is a store.
+    cluster: Option<InCluster>,
     /// In the state directory.
     kept: PathBuf,
     cache_name: String,
@@ -147,13 +188,17 @@ impl OwnerFile {
             Beside::File(path) | Beside::Missing(path) => Some(path),
             Beside::Nothing => None,
         };
-        let shared = shared.filter(|_| beside.is_none());
+        let kept = folders.state.join(FOLDER).join(format!("{disk}{SUFFIX}"));
+        let cluster = folders.cluster.as_ref().filter(|_| beside.is_none());
+        let cluster = cluster.map(|store| InCluster::new(store, disk, &kept));
+        let shared = shared.filter(|_| beside.is_none() && cluster.is_none());
         Self {
             disk,
+            cluster,
             lock_path: shared.as_deref().map(|path| added(path, LOCK_SUFFIX)),
             lock: None,
             beside: beside.or(shared),
-            kept: folders.state.join(FOLDER).join(format!("{disk}{SUFFIX}")),
+            kept,
             cache_name: cache_name.to_owned(),
             identity: None,
             holder: None,
@@ -170,20 +215,33 @@ impl OwnerFile {
 
     /// Where a record that is open is, or would be.
     pub fn path(&self) -> &Path {
-        self.beside.as_deref().unwrap_or(&self.kept)
+        match (&self.cluster, &self.beside) {
+            (Some(cluster), _) => cluster.path(),
+            (None, Some(beside)) => beside,
+            (None, None) => &self.kept,
+        }
     }
 
     /// Whether other hosts that reach the origin see the record.
     pub fn is_seen_by_others(&self) -> bool {
-        self.beside.is_some()
+        self.beside.is_some() || self.cluster.is_some()
     }
 
-    /// Locks an origin that is no file, if hosts share a folder of records, until this and all its
-    /// clones are gone. Readers share it. May block.
+    /// Whether [`Self::lock`] keeps other hosts away, and not the origin itself while it is open.
+    pub fn is_locked_apart(&self) -> bool {
+        self.lock_path.is_some() || self.cluster.is_some()
+    }
+
+    /// Locks an origin that is no file: if hosts share a folder of records, until this and all its clones are gone;
+    /// in the store of a cluster, until the disk is given away or [`Self::release`]d. Readers share it. May block.
     ///
     /// # Errors
-    /// [`OwnerError::InUse`], or [`OwnerError::Io`] if nothing can be locked there.
+    /// [`OwnerError::InUse`], or [`OwnerError::Io`] if nothing can be locked there; [`OwnerError::AttachedElsewhere`] or
+    /// [`OwnerError::Unreached`] in a cluster.
     pub fn lock(&mut self, read_only: bool) -> Result<(), OwnerError> {
+        if let Some(cluster) = &self.cluster {
+            return if read_only { Ok(()) } else { cluster.attach() };
+        }
         let Some(path) = &self.lock_path else {
             return Ok(());
         };
@@ -196,11 +254,31 @@ impl OwnerFile {
         self.lock.as_ref().map(LockWatch::on)
     }
 
+    /// Says in the store of the cluster that the disk is not attached here any more. Nothing where there is no store,
+    /// where another host has the disk, and while its cache may have bytes that the origin lacks. May block.
+    ///
+    /// # Errors
+    /// [`OwnerError::Unreached`]; then no other host takes the disk before this one has said so.
+    pub fn release(&self) -> Result<(), OwnerError> {
+        self.cluster.as_ref().map_or(Ok(()), InCluster::release)
+    }
+
+    /// Asks the store of the cluster, if the record is there, whether it answers. May block.
+    ///
+    /// # Errors
+    /// [`OwnerError::Unreached`].
+    pub fn reach(&self) -> Result<(), OwnerError> {
+        self.cluster.as_ref().map_or(Ok(()), InCluster::reach)
+    }
+
     /// The record, or `None` if there is none. May block.
     ///
     /// # Errors
     /// [`OwnerError`]; then the disk must not be attached.
     pub fn load(&self) -> Result<Option<Owner>, OwnerError> {
+        if let Some(cluster) = &self.cluster {
+            return cluster.load();
+        }
         let beside = match &self.beside {
             Some(path) => self.read(path)?,
             None => None,
@@ -260,13 +338,19 @@ impl OwnerFile {
             tracing::warn!(%error, "the owner's record is not closed");
             return Ok(());
         }
-        let text = text::encode(
-            self.disk,
+        let here = text::host();
+        let said = Said {
             record,
-            &self.cache_name,
-            self.identity,
-            self.holder.as_ref(),
-        );
+            cache_name: &self.cache_name,
+            host: &here,
+            identity: self.identity,
+            holder: self.holder.as_ref(),
+            attachment: None,
+        };
+        if let Some(cluster) = &self.cluster {
+            return cluster.store(said);
+        }
+        let text = text::encode(self.disk, said);
         let Some(path) = &self.beside else {
             return self.replace(&self.kept, &text);
         };
@@ -293,21 +377,16 @@ impl OwnerFile {
 
     /// A damaged record is nobody's claim: whoever attaches the disk, or gives it up, has judged that.
     fn check_follows(&self, record: OwnerRecord) -> Result<(), OwnerError> {
+        if self.cluster.is_some() {
+            // It looks itself, at what it replaces.
+            return Ok(());
+        }
         let there = match self.read(self.path()) {
             Err(OwnerError::Damaged { .. }) | Ok(None) => return Ok(()),
             Ok(Some(there)) => there,
             Err(error) => return Err(error),
         };
-        let is_same = there.record.epoch == record.epoch && there.record.cache == record.cache;
-        if record.epoch > there.record.epoch || is_same {
-            return Ok(());
-        }
-        Err(OwnerError::Superseded {
-            path: there.path,
-            epoch: there.record.epoch,
-            cache_name: there.cache_name,
-            host: there.host,
-        })
+        there.may_be_followed_by(record)
     }
 
     fn is_open(&self, path: &Path) -> bool {
@@ -373,45 +452,6 @@ fn is_full(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
     )
-}
-
-/// Where the record of an origin is that has a folder which goes where the origin goes.
-enum Beside {
-    /// The origin is a file.
-    File(PathBuf),
-    /// Nothing is there at present. What comes back may be a file.
-    Missing(PathBuf),
-    /// The origin is no file.
-    Nothing,
-}
-
-fn beside(origin: &OriginSpec) -> Beside {
-    let OriginSpec::File(file) = origin else {
-        return Beside::Nothing;
-    };
-    // A link is not the file: two of them must not lead to two records, also while the file is missing.
-    let path = followed(&file.path);
-    match std::fs::metadata(&path) {
-        Ok(metadata) if metadata.is_file() => Beside::File(added(&path, SUFFIX)),
-        Ok(_) => Beside::Nothing,
-        Err(_) => Beside::Missing(added(&path, SUFFIX)),
-    }
-}
-
-/// Where links lead, also if nothing is there.
-fn followed(path: &Path) -> PathBuf {
-    let mut path = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        let Ok(target) = std::fs::read_link(&path) else {
-            break;
-        };
-        path = path.parent().unwrap_or(Path::new("")).join(target);
-    }
-    let (folder, name) = (path.parent(), path.file_name());
-    match (folder.and_then(|folder| folder.canonicalize().ok()), name) {
-        (Some(folder), Some(name)) => folder.join(name),
-        _ => path,
-    }
 }
 
 fn added(path: &Path, suffix: &str) -> PathBuf {

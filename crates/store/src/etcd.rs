@@ -16,8 +16,11 @@ use etcd_client::{
 };
 use std::collections::VecDeque;
 use std::error::Error as _;
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tonic::{Code, ConnectError, Status};
 use units::errors::chain;
@@ -54,26 +57,46 @@ pub struct EtcdOptions {
 /// A store in etcd.
 #[derive(Clone)]
 pub struct Etcd {
-    client: Client,
+    options: Arc<EtcdOptions>,
+    /// Once somebody has asked for something.
+    client: Arc<OnceCell<Client>>,
     /// `/hearth/CLUSTER/`
     prefix: String,
 }
 
-impl std::fmt::Debug for Etcd {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Etcd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Etcd")
-            .field("prefix", &self.prefix)
+            .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }
 
 impl Etcd {
-    /// Makes ready to talk to etcd. Without a user nobody is connected to yet.
+    /// A store in this etcd. It is connected to by the first call.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] if the options are none; [`StoreError::Away`] if a file cannot be read, or if the user
-    /// cannot be made known.
-    pub async fn connect(options: &EtcdOptions) -> Result<Self, StoreError> {
+    /// [`StoreError::Invalid`] if the cluster has no name, or etcd no member.
+    pub fn new(options: EtcdOptions) -> Result<Self, StoreError> {
+        if options.endpoints.is_empty() {
+            return Err(StoreError::Invalid("etcd has no member".to_owned()));
+        }
+        let cluster = Key::new(&options.cluster);
+        let cluster = cluster.map_err(|error| StoreError::Invalid(error.to_string()))?;
+        Ok(Self {
+            prefix: format!("/hearth/{cluster}/"),
+            options: Arc::new(options),
+            client: Arc::default(),
+        })
+    }
+
+    async fn client(&self) -> Result<Client, Failure> {
+        let client = self.client.get_or_try_init(|| self.connect()).await?;
+        Ok(client.clone())
+    }
+
+    async fn connect(&self) -> Result<Client, Failure> {
+        let options = &self.options;
         let mut connect = ConnectOptions::new()
             .with_keep_alive(KEEP_ALIVE, KEEP_ALIVE)
             .with_keep_alive_while_idle(true)
@@ -86,14 +109,8 @@ impl Etcd {
             let password = read(password)?;
             connect = connect.with_user(user, password.trim_end_matches('\n'));
         }
-        let cluster = Key::new(&options.cluster);
-        let cluster = cluster.map_err(|error| StoreError::Invalid(error.to_string()))?;
         let client = Client::connect(&options.endpoints, Some(connect)).await;
-        let client = client.map_err(|error| Failure::of(&error))?;
-        Ok(Self {
-            client,
-            prefix: format!("/hearth/{cluster}/"),
-        })
+        client.map_err(|error| Failure::of(&error))
     }
 
     fn path(&self, key: &Key) -> String {
@@ -238,10 +255,13 @@ impl Etcd {
     {
         let until = Instant::now() + CALL_TIME_MAX;
         loop {
-            let answer = tokio::time::timeout_at(until, call(self.client.clone())).await;
-            let failure = match answer {
+            let asking = async {
+                let client = self.client().await?;
+                call(client).await.map_err(|error| Failure::of(&error))
+            };
+            let failure = match tokio::time::timeout_at(until, asking).await {
                 Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(error)) => Failure::of(&error),
+                Ok(Err(failure)) => failure,
                 Err(_) => Failure::Lost(format!("no answer in {} s", CALL_TIME_MAX.as_secs())),
             };
             let is_harmless = match (&failure, again) {
@@ -423,7 +443,7 @@ fn end_of(prefix: &str) -> Vec<u8> {
     end
 }
 
-fn tls_options(files: &TlsFiles) -> Result<TlsOptions, StoreError> {
+fn tls_options(files: &TlsFiles) -> Result<TlsOptions, Failure> {
     let mut options =
         TlsOptions::new().ca_certificate(Certificate::from_pem(read(&files.authority)?));
     if let Some((certificate, key)) = &files.client {
@@ -432,7 +452,8 @@ fn tls_options(files: &TlsFiles) -> Result<TlsOptions, StoreError> {
     Ok(options)
 }
 
-fn read(path: &Path) -> Result<String, StoreError> {
+/// A file that an operator can put there while the store is away.
+fn read(path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path);
-    text.map_err(|error| StoreError::Invalid(format!("{}: {error}", path.display())))
+    text.map_err(|error| Failure::Unreached(format!("{}: {error}", path.display())))
 }

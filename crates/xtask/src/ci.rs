@@ -30,7 +30,7 @@ struct Step {
 /// Lets a test take a guard out, on its own thread. Everything that is tested is built with it, once, so that
 /// the tests of the guards, which are minutes of a processor, run beside the end-to-end tests, which mostly
 /// wait. What is released is built without it, and so is what `instructions` counts.
-const GUARDS: &str = "world/mutants";
+const GUARDS: &str = "world/mutants,hearth/etcd";
 
 const TIDY: Step = Step {
     name: "tidy",

@@ -158,9 +158,10 @@ fn cannot_roam(config: &Config, disk: &DiskConfig) -> Option<&'static str> {
     } else if disk.moves()
         && !matches!(disk.origin, OriginConfig::File { .. })
         && config.daemon.owners_dir.is_none()
+        && !config.store.is_on()
     {
         Some(
-            "needs daemon.owners_dir, a folder that both hosts share, for the record of who has the disk: only a file has it beside itself",
+            "needs daemon.owners_dir, a folder that both hosts share, or [store], for the record of who has the disk: only a file has it beside itself",
         )
     } else if disk.read_only && !disk.shared {
         Some(
@@ -171,7 +172,7 @@ fn cannot_roam(config: &Config, disk: &DiskConfig) -> Option<&'static str> {
     }
 }
 
-fn is_dns_name(name: &str) -> bool {
+pub(super) fn is_dns_name(name: &str) -> bool {
     let is_label = |label: &str| {
         let bytes = label.as_bytes();
         (1..=LABEL_BYTES_MAX).contains(&bytes.len())
@@ -184,7 +185,7 @@ fn is_dns_name(name: &str) -> bool {
     name.len() <= DNS_NAME_BYTES_MAX && name.split('.').all(is_label)
 }
 
-fn is_host_and_port(address: &str) -> bool {
+pub(super) fn is_host_and_port(address: &str) -> bool {
     let Some((host, port)) = address.rsplit_once(':') else {
         return false;
     };

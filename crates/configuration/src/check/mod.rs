@@ -2,6 +2,7 @@
 
 mod link;
 mod nbd_clients;
+mod store;
 mod vhost;
 mod vms;
 mod write_back;
@@ -45,6 +46,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     nbd_clients::faults(config, &mut faults);
     vhost::faults(config, &mut faults);
     link::faults(config, &mut faults);
+    store::faults(config, &mut faults);
     faults
 }
 

@@ -3,6 +3,7 @@
 //! The `OpenAPI` document is generated from the same functions; see [`document`].
 
 mod caches;
+mod cluster;
 mod connections;
 mod names;
 mod refusal;
@@ -16,6 +17,7 @@ use names::DiskName;
 use refusal::Refusal;
 
 use crate::Control;
+use crate::cluster::View;
 use crate::metrics;
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
@@ -41,7 +43,11 @@ type Body = Result<Bytes, BytesRejection>;
 type Answer<T> = Result<Json<T>, Refusal>;
 
 /// The whole API, for the admin socket. `disk_details`: see [`metrics::render`].
-pub fn router(control: Arc<Control>, disk_details: bool) -> Router {
+pub(crate) fn router(
+    control: Arc<Control>,
+    cluster: Option<Arc<View>>,
+    disk_details: bool,
+) -> Router {
     let recording = get(show_recording)
         .post(start_recording)
         .delete(stop_recording);
@@ -57,6 +63,7 @@ pub fn router(control: Arc<Control>, disk_details: bool) -> Router {
         .merge(caches::routes())
         .merge(roaming::routes())
         .merge(resources::routes())
+        .merge(cluster::routes(cluster))
         .route("/v1/openapi.json", get(show_document))
         .route(
             "/metrics",
@@ -121,6 +128,7 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         roaming::abort_move,
         roaming::set_move,
         roaming::take_over,
+        cluster::show_cluster,
         resources::show_resources,
         resources::take_reading,
         show_metrics,

@@ -6,7 +6,7 @@
 
 use super::Error;
 use origin::{Opened, OriginSpec};
-use shard::OwnerFile;
+use shard::{OwnerError, OwnerFile};
 
 /// An origin's record, and its lock for as long as this lives.
 pub(super) struct OriginLocked {
@@ -22,7 +22,12 @@ impl OriginLocked {
     /// If another one has the lock, or it cannot be taken.
     pub(super) fn take(origin: &OriginSpec, mut file: OwnerFile) -> Result<Self, Error> {
         file.lock(false)?;
-        if file.watch().is_some() {
+        Self::locked(origin, file)
+    }
+
+    /// A record whose lock is ours, and the lock of what is locked by being open.
+    fn locked(origin: &OriginSpec, file: OwnerFile) -> Result<Self, Error> {
+        if file.is_locked_apart() {
             return Ok(Self {
                 file,
                 _opened: None,
@@ -33,6 +38,22 @@ impl OriginLocked {
             file: file.of_file(opened.identity()),
             _opened: Some(opened),
         })
+    }
+
+    /// The same, of an owner that is gone for good by an operator's word: in a cluster that one would have it for ever.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub(super) fn take_from(
+        gone: &str,
+        origin: &OriginSpec,
+        mut file: OwnerFile,
+    ) -> Result<Self, Error> {
+        match file.lock(false) {
+            Err(OwnerError::AttachedElsewhere { host, .. }) if host == gone => {}
+            locked => locked?,
+        }
+        Self::locked(origin, file)
     }
 
     /// The record.

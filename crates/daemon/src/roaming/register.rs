@@ -16,7 +16,7 @@ use configuration::Auto;
 use durable_file::Readers;
 use handoff::{Decision, Found, Holder, Kept, Record};
 use origin::{Keeping, OriginSpec};
-use shard::{Folders, OwnerFile};
+use shard::{Folders, OwnerError, OwnerFile};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use units::errors::chain;
@@ -87,6 +87,14 @@ impl Register {
         let record = Some(self.recorded()?);
         let decision = self.decision()?.map(|(decision, _)| decision);
         Ok((geometry, Found { record, decision }))
+    }
+
+    /// Asks whoever has the record whether it could be written now.
+    ///
+    /// # Errors
+    /// If the store of the cluster does not answer.
+    pub(super) fn reach(&self) -> Result<(), OwnerError> {
+        self.file().reach()
     }
 
     /// What the record says.

@@ -95,6 +95,19 @@ impl Steps {
         self.ask(|shard, reply| shard.hold(id, why, reply)).await
     }
 
+    /// Whether the record could be written now. Asked before requests wait, and before anything is decided.
+    pub(super) async fn reach_record(self: Arc<Self>) -> bool {
+        let register = self.register.clone();
+        let reaching = tokio::task::spawn_blocking(move || register.reach());
+        let reached = reaching.await.map_err(Error::from);
+        let reached = reached.and_then(|reached| reached.map_err(Error::from));
+        let can_go = self.has_gone_well(reached, "the disk stays here");
+        if !can_go {
+            *self.stays.lock().unwrap_or_else(PoisonError::into_inner) = self.failure();
+        }
+        can_go
+    }
+
     /// Brings what is dirty to the other host, or to the origin. Requests wait meanwhile. False if that has failed.
     pub(super) async fn settle(self: Arc<Self>) -> bool {
         let kept = self.ship_rest().await;

@@ -22,6 +22,11 @@ use std::time::Instant;
 
 /// Lets the clients' requests wait at all disks, and brings what is dirty to the other host, or to the origins.
 pub(super) async fn settle(disks: Vec<(Arc<Steps>, Hold)>) -> Event {
+    for (steps, _) in &disks {
+        if !Arc::clone(steps).reach_record().await {
+            return Event::Settled(false);
+        }
+    }
     for (steps, why) in &disks {
         if !steps.hold(*why).await {
             return Event::Settled(false);

@@ -8,6 +8,7 @@ use super::recover::args::Recover;
 use super::vms::args::Vm;
 use crate::advise::args::Advise;
 use crate::bench::args::Bench;
+use crate::cluster::args::Cluster;
 use crate::mrc::args::Mrc;
 use crate::resources::args::{Monitor, Resources};
 use crate::sim::args::Sim;
@@ -99,6 +100,8 @@ pub enum Command {
     ///
     /// As far as `hearth monitor` says so. VMs are those whose processes have connected to their disks over unix sockets.
     Resources(Resources),
+    /// Show the cluster that this host is in
+    Cluster(Cluster),
     /// Read what the host and its VMs use, and tell the daemon, until it is ended
     ///
     /// The packaged unit hearth-monitor.service runs it. The daemon's own unit sees no process but its own.

@@ -3,12 +3,14 @@
 use super::args::{Cache, Cli, Command, Global};
 use super::{caches, disks, migrate, offline, recover, render, serve, vms};
 use crate::advise::host_words;
+use crate::cluster::args::Cluster;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress, to_json};
 use crate::traces::{self, args::Trace};
-use crate::{advise, bench, docs, mrc, resources, sim, top, xml};
+use crate::{advise, bench, cluster, docs, mrc, resources, sim, top, xml};
 use api::advice::HostAdvice;
 use api::client::Client;
+use api::cluster::ClusterStatus;
 use api::resources::Resources;
 use api::types::Status;
 use clap::{CommandFactory, Parser};
@@ -79,6 +81,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Vm(_)
         | Command::Top(_)
         | Command::Resources(_)
+        | Command::Cluster(_)
         | Command::Monitor(_)
         | Command::Trace(_) => {
             if let Command::Trace(trace) = &cli.command
@@ -116,6 +119,12 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             let path = format!("/v1/resources?samples={}", arguments.samples);
             let known: Resources = client.get(&path).await?;
             show(global, &known, resources::write)
+        }
+        Command::Cluster(Cluster {
+            what: cluster::args::What::Status,
+        }) => {
+            let status: ClusterStatus = client.get("/v1/cluster").await?;
+            show(global, &status, cluster::write)
         }
         Command::Monitor(arguments) => resources::monitor(&client, arguments).await,
         Command::Advise(_) => {

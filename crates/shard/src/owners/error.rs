@@ -49,6 +49,22 @@ pub enum OwnerError {
         /// The lock.
         path: PathBuf,
     },
+    /// Another host of the cluster has it attached.
+    #[error("the disk is attached at '{host}', says the owner's record {}", path.display())]
+    AttachedElsewhere {
+        /// Where the record is.
+        path: PathBuf,
+        /// Which host.
+        host: String,
+    },
+    /// The store of the cluster does not answer, and this host does not know of itself that it has the disk.
+    #[error("another host may have the disk: the owner's record {} cannot be reached: {why}", path.display())]
+    Unreached {
+        /// Where the record is.
+        path: PathBuf,
+        /// What the store said.
+        why: String,
+    },
     /// The lock of a folder that hosts share is not ours any more.
     #[error("the lock {} was lost: another host may have the disk", path.display())]
     LockLost {

@@ -1,6 +1,7 @@
 //! A disk that roams goes to another host: its record names that one from then on.
 
-use super::{Holder, OwnerError, OwnerFile, text};
+use super::text::{self, Said};
+use super::{Holder, OwnerError, OwnerFile};
 use cache::OwnerRecord;
 
 /// What becomes of what a record says of a cache when the disk goes to another host.
@@ -54,6 +55,7 @@ impl OwnerFile {
         self.hand(next, may_follow, Becomes::Lost)
     }
 
+    /// Whoever has the disk next also has it attached.
     fn hand(
         &mut self,
         next: Holder,
@@ -87,9 +89,20 @@ impl OwnerFile {
                 // What the peer calls its cache it says when it has it.
                 Becomes::OfNext(kept) => (kept, (&*next.host, &*next.host)),
             };
-            let text = text::encode_of(self.disk, record, named, self.identity, Some(&next));
+            let (cache_name, host) = named;
+            let said = Said {
+                record,
+                cache_name,
+                host,
+                identity: self.identity,
+                holder: Some(&next),
+                attachment: None,
+            };
             // Beside the origin or nowhere: the other host has to see it.
-            self.replace(self.path(), &text)?;
+            match &self.cluster {
+                Some(cluster) => cluster.hand(said, found.as_ref())?,
+                None => self.replace(self.path(), &text::encode(self.disk, said))?,
+            }
         }
         self.holder = Some(next);
         Ok(true)

@@ -336,6 +336,7 @@ fn export(place: &Place, host: u128) -> OwnerFile {
         direct: false,
     });
     let folders = Folders {
+        cluster: None,
         state: place.path(&format!("host-{host}")),
         shared: Some(place.folder.path().to_owned()),
     };

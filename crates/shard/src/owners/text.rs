@@ -1,7 +1,8 @@
-//! The bytes of an owner's record. Version 1 did not say which file the origin was; only the record of a disk
-//! that roams has version 3, so that a program which knows nothing of that does not serve it.
+//! The bytes of an owner's record. Version 1 did not say which file the origin was. Only the record of a disk
+//! that roams has version 3, and only one in the store of a cluster has version 4, so that a program which knows nothing
+//! of that does not serve the disk.
 
-use super::{Holder, Owner};
+use super::{Attachment, Holder, Owner};
 use cache::OwnerRecord;
 use durable_file::SECTOR_BYTES;
 use origin::Identity;
@@ -14,6 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 const VERSION: u32 = 2;
 /// The version of the record of a disk that roams.
 const VERSION_ROAMING: u32 = 3;
+/// The version of a record in the store of a cluster.
+const VERSION_IN_CLUSTER: u32 = 4;
 /// The longest record that is read: names are below 300 bytes.
 pub(super) const RECORD_BYTES_MAX: u64 = 4096;
 
@@ -31,6 +34,8 @@ struct Text {
     origin: Option<File>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     holder: Option<HolderText>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attachment: Option<AttachmentText>,
     check: String,
 }
 
@@ -39,6 +44,14 @@ struct Text {
 struct HolderText {
     host: String,
     epoch: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AttachmentText {
+    serial: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,46 +69,67 @@ struct File {
     born: Option<i64>,
 }
 
-/// A record, filled up with spaces to a sector if it fits into one.
-pub(super) fn encode(
-    disk: DiskId,
-    record: OwnerRecord,
-    cache_name: &str,
-    identity: Option<Identity>,
-    holder: Option<&Holder>,
-) -> Vec<u8> {
-    encode_of(disk, record, (cache_name, &host()), identity, holder)
+/// What a record says.
+#[derive(Clone, Copy)]
+pub(super) struct Said<'a> {
+    pub(super) record: OwnerRecord,
+    pub(super) cache_name: &'a str,
+    pub(super) host: &'a str,
+    pub(super) identity: Option<Identity>,
+    pub(super) holder: Option<&'a Holder>,
+    pub(super) attachment: Option<&'a Attachment>,
 }
 
-/// The same, of a cache of this name at this host.
-pub(super) fn encode_of(
-    disk: DiskId,
-    record: OwnerRecord,
-    (cache_name, host): (&str, &str),
-    identity: Option<Identity>,
-    holder: Option<&Holder>,
-) -> Vec<u8> {
+impl<'a> Said<'a> {
+    /// As it was found.
+    pub(super) fn by(owner: &'a Owner) -> Self {
+        Self {
+            record: owner.record,
+            cache_name: &owner.cache_name,
+            host: &owner.host,
+            identity: owner.identity,
+            holder: owner.holder.as_ref(),
+            attachment: owner.attachment.as_ref(),
+        }
+    }
+
+    fn version(self) -> u32 {
+        match (self.attachment, self.holder) {
+            (Some(_), _) => VERSION_IN_CLUSTER,
+            (None, Some(_)) => VERSION_ROAMING,
+            (None, None) => VERSION,
+        }
+    }
+}
+
+/// A record, filled up with spaces to a sector if it fits into one.
+pub(super) fn encode(disk: DiskId, said: Said<'_>) -> Vec<u8> {
+    let record = said.record;
+    let state = if record.open {
+        State::Open
+    } else {
+        State::Closed
+    };
+    let of_file = |Identity { inode, born }| File { inode, born };
     let mut text = Text {
-        version: if holder.is_some() {
-            VERSION_ROAMING
-        } else {
-            VERSION
-        },
+        version: said.version(),
         disk: disk.to_string(),
         epoch: record.epoch,
-        state: if record.open {
-            State::Open
-        } else {
-            State::Closed
-        },
+        state,
         cache: format!("{:032x}", record.cache),
-        cache_name: cache_name.to_owned(),
-        host: host.chars().take(64).collect(),
-        origin: identity.map(|Identity { inode, born }| File { inode, born }),
-        holder: holder.map(|Holder { host, epoch }| HolderText {
+        cache_name: said.cache_name.to_owned(),
+        host: said.host.chars().take(64).collect(),
+        origin: said.identity.map(of_file),
+        holder: said.holder.map(|Holder { host, epoch }| HolderText {
             host: host.clone(),
             epoch: *epoch,
         }),
+        attachment: said
+            .attachment
+            .map(|Attachment { serial, host }| AttachmentText {
+                serial: *serial,
+                host: host.clone(),
+            }),
         check: String::new(),
     };
     text.check = check(&text);
@@ -109,7 +143,7 @@ pub(super) fn encode_of(
 /// A record that is whole, of a version that is known.
 pub(super) fn decode(bytes: &[u8], path: &Path) -> Option<(DiskId, Owner)> {
     let text: Text = serde_json::from_slice(bytes).ok()?;
-    if !(1..=VERSION_ROAMING).contains(&text.version) || text.check != check(&text) {
+    if !(1..=VERSION_IN_CLUSTER).contains(&text.version) || text.check != check(&text) {
         return None;
     }
     let record = OwnerRecord {
@@ -129,6 +163,9 @@ pub(super) fn decode(bytes: &[u8], path: &Path) -> Option<(DiskId, Owner)> {
         holder: text
             .holder
             .map(|HolderText { host, epoch }| Holder { host, epoch }),
+        attachment: text
+            .attachment
+            .map(|AttachmentText { serial, host }| Attachment { serial, host }),
     };
     Some((text.disk.parse().ok()?, owner))
 }
@@ -145,13 +182,15 @@ fn check(text: &Text) -> String {
         host,
         origin,
         holder,
+        attachment,
         check: _,
     } = text;
     let before = format!("{version}\n{disk}\n{epoch}\n{state:?}\n{cache}\n{cache_name}\n{host}\n");
     let all = match version {
         1 => before,
         2 => format!("{before}{origin:?}\n"),
-        _ => format!("{before}{origin:?}\n{holder:?}\n"),
+        3 => format!("{before}{origin:?}\n{holder:?}\n"),
+        _ => format!("{before}{origin:?}\n{holder:?}\n{attachment:?}\n"),
     };
     format!("{:016x}", xxh3_64(all.as_bytes()))
 }
@@ -178,11 +217,45 @@ mod tests {
         let inode = u64::MAX;
         let identity = Some(Identity { inode, born });
         let name = "n".repeat(64);
-        let bytes = encode(DiskId::from_u128(u128::MAX), RECORD, &name, identity, None);
+        let said = Said {
+            record: RECORD,
+            cache_name: &name,
+            host: &host(),
+            identity,
+            holder: None,
+            attachment: None,
+        };
+        let bytes = encode(DiskId::from_u128(u128::MAX), said);
         assert_eq!(bytes.len(), SECTOR_BYTES);
         let (disk, owner) = decode(&bytes, Path::new("/r")).unwrap();
         assert_eq!(disk, DiskId::from_u128(u128::MAX));
         assert_eq!((owner.record, owner.identity), (RECORD, identity));
+    }
+
+    #[test]
+    fn a_record_in_a_cluster_says_who_has_the_disk_attached() {
+        let holder = Holder {
+            host: "node-a".to_owned(),
+            epoch: 3,
+        };
+        for host in [None, Some("node-b".to_owned())] {
+            let attachment = Attachment { serial: 9, host };
+            let said = Said {
+                record: RECORD,
+                cache_name: "main",
+                host: "node-b",
+                identity: None,
+                holder: Some(&holder),
+                attachment: Some(&attachment),
+            };
+            let bytes = encode(DiskId::from_u128(1), said);
+            let (_, owner) = decode(&bytes, Path::new("/r")).unwrap();
+            assert_eq!(owner.attachment.as_ref(), Some(&attachment));
+            assert_eq!(owner.holder.as_ref(), Some(&holder));
+            let text = String::from_utf8(bytes).unwrap();
+            let other = text.replace("\"serial\": 9", "\"serial\": 8");
+            assert!(decode(other.as_bytes(), Path::new("/r")).is_none());
+        }
     }
 
     #[test]

@@ -322,6 +322,7 @@ pub(super) const TABLE: &[Crate] = &[
             "crates/daemon",
             &[
                 "api",
+                "store",
                 "monitor",
                 "configuration",
                 "at-rest",

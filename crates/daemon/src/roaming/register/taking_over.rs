@@ -14,7 +14,7 @@ use super::super::origin_lock::OriginLocked;
 use super::Register;
 use api::problem::{Problem, ProblemKind};
 use origin::OriginSpec;
-use shard::{Holder, Owner};
+use shard::{Holder, Owner, Unreached};
 use units::errors::chain;
 
 /// A disk whose origin is locked, and whose record names a host that is gone.
@@ -76,6 +76,17 @@ fn refused(detail: &str) -> Problem {
     Problem::new(ProblemKind::Refused, detail)
 }
 
+/// A host that the cluster hears of is not gone.
+fn refuse_if_heard_of(host: &str, heard: Result<bool, Unreached>) -> Result<(), Problem> {
+    let why = match heard {
+        Ok(false) => return Ok(()),
+        Ok(true) => format!("'{host}' was heard of in the cluster's store 15 s ago or later"),
+        Err(Unreached(why)) => format!("nobody knows whether '{host}' is heard of: {why}"),
+    };
+    let remedy = format!("see that the daemon of '{host}' has ended, and repeat this after 15 s");
+    Err(refused(&why).with_remedy(remedy))
+}
+
 impl Orphan<'_> {
     fn take(mut self, epoch: u64, lose_dirty: bool) -> Result<(), Problem> {
         let next = Holder {
@@ -125,9 +136,13 @@ impl Register {
         if owner.record.open && !lose_dirty {
             return Err(NoOrphan::Refused(self.may_lose(&owner, &before)));
         }
+        if let Some(cluster) = &self.folders.cluster {
+            let heard = cluster.hears_of(&before.host);
+            refuse_if_heard_of(&before.host, heard).map_err(NoOrphan::Refused)?;
+        }
         // Whoever still serves the disk has the lock.
         let locked =
-            OriginLocked::take(&self.origin, file).map_err(|error| {
+            OriginLocked::take_from(&before.host, &self.origin, file).map_err(|error| {
                 let problem = failed(&*error);
                 NoOrphan::Refused(problem.with_remedy(
                     "see that no host has the origin open: a host that does is not gone",

@@ -245,6 +245,7 @@ impl Known {
     fn folders(&self) -> Folders {
         let config = self.config.as_ref();
         Folders {
+            cluster: None,
             state: self.state_dir.clone(),
             shared: config.and_then(|config| config.daemon.owners_dir.clone()),
         }

@@ -1,0 +1,130 @@
+//! This host in its cluster: the store that the hosts share, what this one says of itself there, and the whole as any
+//! host sees it.
+//!
+//! ```text
+//!   records    who has which disk, for those whose origin is no file     disks/ID/owner
+//!   presence   this host, by a lease                                     hosts/HOST
+//!   view       all hosts and disks, for an operator
+//! ```
+//!
+//! Nothing that a VM waits for asks the store.
+
+mod presence;
+mod records;
+mod view;
+
+pub(super) use view::View;
+
+use crate::registry::Registry;
+use crate::shards::Shards;
+use configuration::{Config, StoreConfig};
+use records::Records;
+use shard::ClusterRecords;
+use std::path::Path;
+use std::sync::Arc;
+use store::{FileStore, Store, StoreError};
+
+/// What a store is called in messages and answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Etcd,
+}
+
+impl Kind {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Etcd => "etcd",
+        }
+    }
+}
+
+/// This host in its cluster.
+#[derive(Clone)]
+pub(super) struct Cluster {
+    store: Arc<dyn Store>,
+    kind: Kind,
+    name: String,
+    here: String,
+}
+
+impl Cluster {
+    /// The cluster of a configuration, if it has one. Nothing is asked of the store yet.
+    ///
+    /// # Errors
+    /// If this program or the store does not take what is configured.
+    pub(super) fn of(config: &Config) -> Result<Option<Self>, StoreError> {
+        if !config.store.is_on() {
+            return Ok(None);
+        }
+        let (store, kind) = open(&config.store)?;
+        Ok(Some(Self {
+            store,
+            kind,
+            name: config.store.cluster.clone(),
+            here: host_of(config),
+        }))
+    }
+
+    /// Where the records of disks are.
+    pub(super) fn records(&self) -> Arc<dyn ClusterRecords> {
+        Arc::new(Records::new(Arc::clone(&self.store), self.here.clone()))
+    }
+
+    /// Says that this host is there for as long as this runs.
+    pub(super) async fn keep_present(self, registry: Arc<Registry>, shards: Arc<Shards>) {
+        presence::keep(&self, &registry, &shards).await;
+    }
+
+    /// Where all is seen.
+    pub(super) fn view(&self) -> View {
+        View::new(self.clone())
+    }
+}
+
+/// What a host is called in its cluster.
+pub(super) fn host_of(config: &Config) -> String {
+    let named = config.store.host.clone().or(config.link.name.clone());
+    named.unwrap_or_else(crate::system::host_name)
+}
+
+fn open(config: &StoreConfig) -> Result<(Arc<dyn Store>, Kind), StoreError> {
+    match &config.file {
+        Some(path) => Ok((Arc::new(in_file(path)?), Kind::File)),
+        None => Ok((in_etcd(config)?, Kind::Etcd)),
+    }
+}
+
+fn in_file(path: &Path) -> Result<FileStore, StoreError> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let is_there = folder.is_dir();
+    is_there.then(|| FileStore::new(path)).ok_or_else(|| {
+        let folder = folder.display();
+        StoreError::Invalid(format!("the folder {folder} of store.file is missing"))
+    })
+}
+
+#[cfg(feature = "etcd")]
+fn in_etcd(config: &StoreConfig) -> Result<Arc<dyn Store>, StoreError> {
+    use store::{Etcd, EtcdOptions, TlsFiles};
+
+    let client = config.certificate.clone().zip(config.key.clone());
+    let tls = config.authority.clone();
+    let tls = tls.map(|authority| TlsFiles { authority, client });
+    let etcd = Etcd::new(EtcdOptions {
+        endpoints: config.etcd.clone(),
+        cluster: config.cluster.clone(),
+        tls,
+        user: config.user.clone().zip(config.password_file.clone()),
+    })?;
+    Ok(Arc::new(etcd))
+}
+
+#[cfg(not(feature = "etcd"))]
+fn in_etcd(_: &StoreConfig) -> Result<Arc<dyn Store>, StoreError> {
+    Err(StoreError::Invalid(
+        "this program was built without etcd: build it with `--features etcd`, as packages are"
+            .to_owned(),
+    ))
+}
