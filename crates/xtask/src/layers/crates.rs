@@ -90,6 +90,7 @@ pub(super) const TABLE: &[Crate] = &[
     ),
     pure("strategies", "crates/strategies", &[]),
     pure("workload", "crates/workload", &["units"]),
+    pure("groups", "crates/groups", &["units"]),
     pure("medium", "crates/medium", &["units", "block-io"]),
     pure(
         "segment-log",
