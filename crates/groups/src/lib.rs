@@ -2,10 +2,10 @@
 //! link meanwhile.
 //!
 //! ```text
-//!   Smoothing (observations) ──► TrafficMatrix ─┐
-//!   Load of each VM, Rate of the link, Split ───┴─► Problem ──► Method::order ──► Plan: waves, each with its time
-//!                                                     ▲               ▲
-//!                                                   Sizes ────────────┘     cost::volume judges every plan
+//!   csv · standin · Smoothing ──► TrafficMatrix ─┐
+//!   Load of each VM, Rate of the link, Split ────┴─► Problem ──► Method::plan ──► Plan: waves, each with its time
+//!                                          Sizes ──────────────────▲                cost::volume judges every plan
+//!   study: the paper's experiments, on stand-ins and on one's own matrix
 //! ```
 //! A *wave* is a subgroup that crosses in parallel; waves cross one after another. While some VMs are across and others
 //! are not, their traffic crosses the link. The *volume* is that traffic in bytes, and the number to minimise:
@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cost;
+pub mod csv;
 mod dice;
 mod error;
 pub mod latency;
@@ -41,6 +42,7 @@ mod rate;
 mod sizes;
 pub mod smoothing;
 pub mod standin;
+pub mod study;
 mod traffic;
 
 pub use error::{PlanError, TrafficError};

@@ -3,6 +3,9 @@
 /// VMs of a group. The matrix of that many takes 8 MiB, and the minimum cut some seconds.
 pub const VMS_MAX: usize = 1_024;
 
+/// Lines of a text of pairs: each pair of the largest group twice, with room for comments.
+pub const LINES_MAX: usize = 1_200_000;
+
 /// Characters of a VM's name: libvirt's are shorter, and names are printed in tables.
 pub const NAME_CHARS_MAX: usize = 256;
 
