@@ -39,12 +39,20 @@ pub enum Split {
 }
 
 impl Split {
+    /// Both, in one order.
+    pub const ALL: [Self; 2] = [Self::Dealt, Self::Equal];
+
     /// Its word on command lines.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Equal => "equal",
             Self::Dealt => "dealt",
         }
+    }
+
+    /// The split of a word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|split| split.word() == word)
     }
 }
 

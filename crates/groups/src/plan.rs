@@ -7,7 +7,7 @@ use crate::problem::Problem;
 /// VMs that cross together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wave {
-    /// The VMs, by their index in the traffic matrix.
+    /// The VMs, by their index in the traffic matrix, rising.
     pub vms: Vec<usize>,
     /// How long they take and what each gets, or which of them keep the wave from converging (as places in `vms`).
     pub timing: Result<Timing, Diverges>,
@@ -31,7 +31,9 @@ impl Plan {
         let mut is_across = vec![false; problem.vms()];
         let mut judged = Vec::with_capacity(waves.len());
         let volume = cost::volume(problem, &waves);
-        for vms in waves {
+        for mut vms in waves {
+            // In the order in which they were given: easier to find.
+            vms.sort_unstable();
             assert!(!vms.is_empty(), "a wave has a VM");
             let split = |vm: usize| -> f64 {
                 let row = problem.traffic().row(vm).iter().zip(&is_across);

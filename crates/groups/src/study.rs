@@ -182,7 +182,7 @@ pub fn by_clusters(
             let problem = source.problem(seed, 0.0, Split::Dealt)?;
             let (shuffled, not_shuffled) = kmeans_sf::of_own_sizes(&problem, *count, seed);
             let sizes = Sizes::Given(shuffled.waves().iter().map(|wave| wave.vms.len()).collect());
-            let random = random::mean_volume(&problem, &sizes, seed)?;
+            let random = volume(&problem, Method::Random, &sizes, seed)?;
             let volumes = [
                 volume(&problem, Method::RMinCut, &sizes, seed)?,
                 shuffled.volume().unwrap_or(f64::INFINITY),
@@ -270,7 +270,8 @@ pub fn by_split(
 /// The volume of a method; of random grouping the mean of many.
 fn volume(problem: &Problem, method: Method, sizes: &Sizes, seed: u64) -> Result<f64, PlanError> {
     if method == Method::Random {
-        return random::mean_volume(problem, sizes, seed);
+        let mean = random::mean_volume(problem, sizes, seed)?;
+        return Ok(mean.unwrap_or(f64::INFINITY));
     }
     let plan = method.plan(problem, sizes, seed)?;
     Ok(plan.volume().unwrap_or(f64::INFINITY))

@@ -5,6 +5,7 @@
 //!   sim, mrc, advise   traces through simulated caches, their curves, and what follows
 //!   top, xml, bench    the live view; texts for VMs; a load on the front ends
 //!   cluster  all hosts and disks of the cluster
+//!   group    which VMs cross a link together
 //!   offline  caches that no daemon is using: format, check
 //!   docs     book pages, manual pages, completions: made of the definitions above
 //! ```
@@ -18,6 +19,7 @@ pub mod bench;
 pub mod cli;
 pub mod cluster;
 pub mod docs;
+pub mod group;
 pub mod mrc;
 pub mod offline;
 pub mod resources;

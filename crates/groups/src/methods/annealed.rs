@@ -29,40 +29,60 @@ const COLD: f64 = 1e-2;
 /// ever made: 200 VMs one at a time took 1.95 s without this limit, take 0.16 s with it, and save as much.
 const REVERSED_MAX: usize = 48;
 
-/// Waves of these sizes; under [`Sizes::Auto`] those of the start.
+/// Waves of these sizes. Under [`Sizes::Auto`] those of the start are tried, and waves of equal sizes: as many of them, and
+/// one and two more.
 pub(super) fn waves(problem: &Problem, sizes: &Sizes, dice: &mut Prng) -> Vec<Vec<usize>> {
-    let start = best_start(problem, sizes, dice);
-    let each: Vec<usize> = start.iter().map(Vec::len).collect();
-    let order = anneal(Exchange::new(problem, start.concat(), &each), dice);
-    let sizes = Sizes::Given(each);
-    let annealed = sizes.cut(problem, &order);
-    // Sums that were kept over thousands of changes are rounded; the comparison is not.
-    if cost::judged(problem, &annealed) < cost::judged(problem, &start) {
-        annealed
-    } else {
-        start
-    }
-}
-
-fn best_start(problem: &Problem, sizes: &Sizes, dice: &mut Prng) -> Vec<Vec<usize>> {
-    let mut best = sizes.cut(problem, &r_min_cut::order(problem));
-    let mut least = cost::judged(problem, &best);
-    let others = [
-        best.concat(),
-        kmeans_sf::waves(problem, sizes, dice).concat(),
-        fiedler::order(problem),
-    ];
-    for order in others {
-        let reversed: Vec<usize> = order.iter().rev().copied().collect();
-        for order in [order, reversed] {
-            let waves = sizes.cut(problem, &order);
-            let judged = cost::judged(problem, &waves);
-            if judged < least {
-                (best, least) = (waves, judged);
+    let starts = starts(problem, sizes, dice);
+    let start = best(
+        problem,
+        starts.iter().map(|order| sizes.cut(problem, order)),
+    );
+    let mut found = anneal_from(problem, start, dice);
+    if let Sizes::Auto { largest } = sizes {
+        let least = found.len();
+        for count in least..=least + 2 {
+            let size = problem.vms().div_ceil(count);
+            if size <= *largest {
+                let sizes = Sizes::Each(size);
+                let start = best(
+                    problem,
+                    starts.iter().map(|order| sizes.cut(problem, order)),
+                );
+                let other = anneal_from(problem, start, dice);
+                found = best(problem, [found, other].into_iter());
             }
         }
     }
-    best
+    found
+}
+
+fn anneal_from(problem: &Problem, start: Vec<Vec<usize>>, dice: &mut Prng) -> Vec<Vec<usize>> {
+    let sizes: Vec<usize> = start.iter().map(Vec::len).collect();
+    let order = anneal(Exchange::new(problem, start.concat(), &sizes), dice);
+    let annealed = Sizes::Given(sizes).cut(problem, &order);
+    // Sums that were kept over thousands of changes are rounded; the comparison is not.
+    best(problem, [start, annealed].into_iter())
+}
+
+/// The first of the best.
+fn best(problem: &Problem, plans: impl Iterator<Item = Vec<Vec<usize>>>) -> Vec<Vec<usize>> {
+    let judged = plans.map(|waves| (cost::judged(problem, &waves), waves));
+    let least = judged.reduce(|one, other| if other.0 < one.0 { other } else { one });
+    least.map(|(_, waves)| waves).unwrap_or_default()
+}
+
+/// The orders of the other methods, each in both directions; R-Min-Cut's is first.
+fn starts(problem: &Problem, sizes: &Sizes, dice: &mut Prng) -> Vec<Vec<usize>> {
+    let orders = [
+        r_min_cut::order(problem),
+        kmeans_sf::waves(problem, sizes, dice).concat(),
+        fiedler::order(problem),
+    ];
+    let both = orders.into_iter().flat_map(|order| {
+        let reversed = order.iter().rev().copied().collect();
+        [order, reversed]
+    });
+    both.collect()
 }
 
 /// The best order that was seen.

@@ -9,6 +9,7 @@ use super::vms::args::Vm;
 use crate::advise::args::Advise;
 use crate::bench::args::Bench;
 use crate::cluster::args::Cluster;
+use crate::group::args::Group;
 use crate::mrc::args::Mrc;
 use crate::resources::args::{Monitor, Resources};
 use crate::sim::args::Sim;
@@ -78,6 +79,9 @@ pub enum Command {
     /// A migration needs none of these commands: they are for looking, and for trouble.
     #[command(subcommand, arg_required_else_help = true)]
     Migrate(Migrate),
+    /// Plan how a group of VMs crosses a slow link
+    #[command(subcommand, arg_required_else_help = true)]
+    Group(Box<Group>),
     /// Print how a disk is attached to a VM: libvirt's XML, and what QEMU and Cloud Hypervisor take
     ///
     /// For each front end over which the disk is offered; a disk that is written is in use over one at a
@@ -264,9 +268,11 @@ mod tests {
         "bench",
         "completions",
         "generate",
+        "group plan",
         "man",
         "mrc",
         "sim gather",
+        "sim groups",
         "sim migrate",
         "sim prefetch",
         "trace convert",

@@ -1,6 +1,7 @@
 //! Arguments of `hearth sim`.
 
 use super::gather::Gather;
+use super::groups::args::Groups;
 use super::host::HostArgs;
 use super::migrate::args::Migrate;
 use super::prefetch::args::Prefetch;
@@ -171,6 +172,13 @@ pub enum Of {
     /// interval, or at a flush. A block that is written again in the open chunk is absorbed. Each chunk size with
     /// each interval, flushes honoured and ignored; hearth serve honours them.
     Gather(Box<Gather>),
+    /// Compare how groups of VMs cross a slow link, on generated or measured traffic
+    ///
+    /// The experiments of Clique's evaluation: how much less traffic crosses a link than with one VM at a time, by method
+    /// and by how many VMs cross together; by clusters of k-means; above the optimum, for small groups; and with
+    /// bandwidth that is equal or dealt. The paper's figures stand beside them; its matrix is not public, so that
+    /// generated ones stand in. `hearth group plan` makes a plan for a group of one's own.
+    Groups(Box<Groups>),
 }
 
 /// Whose time it is that traces are merged by.

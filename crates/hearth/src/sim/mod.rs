@@ -7,6 +7,7 @@
 
 pub mod args;
 pub mod gather;
+pub mod groups;
 mod host;
 pub mod migrate;
 mod outputs;
@@ -43,6 +44,7 @@ pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
         Some(Of::Migrate(migrate)) => return migrate::run(migrate, json),
         Some(Of::Prefetch(prefetch)) => return prefetch::run(prefetch, json),
         Some(Of::Gather(gather)) => return gather::run(gather, json),
+        Some(Of::Groups(groups)) => return groups::run(groups, json),
         None => {}
     }
     if sim.list_policies {

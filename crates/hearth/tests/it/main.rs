@@ -6,6 +6,7 @@ mod api;
 mod check;
 mod cli;
 mod curves;
+mod groups;
 mod life;
 mod report;
 mod rig;

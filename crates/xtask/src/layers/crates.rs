@@ -373,6 +373,7 @@ pub(super) const TABLE: &[Crate] = &[
             "simulator",
             "strategies",
             "moves",
+            "groups",
             "trace",
             "mrc",
             "curves",
