@@ -14,18 +14,24 @@ use groups::{Plan, Problem};
 use std::fmt::{self, Write};
 use units::number::{count_near, real};
 
-/// Room for a VM, in the picture's units.
-const STEP: f64 = 22.0;
+/// Room for a VM: between these, so that few VMs fill the width, in the picture's units.
+const STEPS: [f64; 2] = [22.0, 80.0];
+/// What few VMs fill.
+const WIDTH: f64 = 720.0;
 /// Room left and right.
 const SIDE: f64 = 40.0;
-/// Where the VMs stand.
-const BASE: f64 = 380.0;
-/// Height of the picture: names stand below the base.
-const HEIGHT: f64 = 560.0;
+/// Room above the arcs, for the waves' numbers and times.
+const TOP: f64 = 48.0;
+/// The highest arc.
+const TALLEST: f64 = 340.0;
+/// Room below the VMs, for their names and the legend.
+const BOTTOM: f64 = 190.0;
 /// The widest arc.
 const WIDEST: f64 = 7.0;
 /// Pairs that are drawn, those with the highest rates: more are a blot.
 const ARCS_MAX: usize = 600;
+/// Room that a wave's time needs; in narrower bands only the tip has it.
+const TIME_WIDTH: f64 = 110.0;
 /// Characters of a name that fit below its VM; the whole name is in its tip.
 const NAME_CHARS: usize = 22;
 
@@ -35,51 +41,78 @@ text{font:12px system-ui,sans-serif;fill:var(--ink)}.soft{fill:var(--soft)}.pape
 .within,.across{fill:none;stroke-opacity:.55}.within{stroke:var(--within)}.across{stroke:var(--across)}\
 .within:hover,.across:hover{stroke-opacity:1}circle{fill:var(--ink)}";
 
+/// Where things are.
+#[derive(Clone, Copy)]
+struct Layout {
+    step: f64,
+    /// Where the VMs stand.
+    base: f64,
+    width: f64,
+}
+
+impl Layout {
+    fn of(vms: usize) -> Self {
+        let vms = real(vms as u64);
+        let step = (WIDTH / vms).clamp(STEPS[0], STEPS[1]);
+        Self {
+            step,
+            base: TOP + (step * vms / 2.0).min(TALLEST),
+            width: (step * vms).max(WIDTH) + 2.0 * SIDE,
+        }
+    }
+
+    fn middle(self, place: usize) -> f64 {
+        SIDE + self.step * (real(place as u64) + 0.5)
+    }
+}
+
 /// The picture.
 ///
 /// # Errors
 /// Never in practice: writing to a string does not fail.
 pub(super) fn svg(problem: &Problem, plan: &Plan) -> Result<String, fmt::Error> {
     let order = plan.grouped().concat();
-    let width = SIDE * 2.0 + STEP * real(order.len() as u64);
-    let width = width.max(420.0);
+    let layout = Layout::of(order.len());
+    let (width, height) = (layout.width, layout.base + BOTTOM);
     let mut out = String::new();
     write!(
         out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {HEIGHT}\" role=\"img\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
          aria-label=\"Waves of VMs and their traffic\"><style>{STYLE}</style>\
-         <rect class=\"paper\" width=\"{width}\" height=\"{HEIGHT}\"/>"
+         <rect class=\"paper\" width=\"{width:.0}\" height=\"{height:.0}\"/>"
     )?;
-    bands(&mut out, plan)?;
-    arcs(&mut out, problem, plan, &order)?;
+    bands(&mut out, plan, layout)?;
+    arcs(&mut out, problem, plan, &order, layout)?;
     for (place, vm) in order.iter().enumerate() {
         let name = &problem.traffic().names()[*vm];
         let short: String = name.chars().take(NAME_CHARS).collect();
-        let at = middle(place);
+        let at = layout.middle(place);
         write!(
             out,
-            "<g><title>{}</title><circle cx=\"{at:.1}\" cy=\"{BASE}\" r=\"4\"/>\
+            "<g><title>{}</title><circle cx=\"{at:.1}\" cy=\"{:.1}\" r=\"4\"/>\
              <text transform=\"translate({:.1} {:.1}) rotate(-60)\" text-anchor=\"end\">{}</text></g>",
             escape(name),
+            layout.base,
             at + 4.0,
-            BASE + 16.0,
+            layout.base + 16.0,
             escape(&short)
         )?;
     }
     write!(
         out,
-        "<text class=\"soft\" x=\"{SIDE}\" y=\"{:.1}\">Blue: within a wave. Orange: crosses the link while \
-         its ends are on different sides.</text></svg>",
-        HEIGHT - 14.0
+        "<text class=\"soft\" x=\"{SIDE}\" y=\"{:.1}\">Blue: traffic within a wave. Orange: traffic that crosses the \
+         link while its ends are on different sides.</text></svg>",
+        height - 14.0
     )?;
     Ok(out)
 }
 
-fn bands(out: &mut String, plan: &Plan) -> fmt::Result {
+fn bands(out: &mut String, plan: &Plan, layout: Layout) -> fmt::Result {
     let mut from = 0;
     for (at, wave) in plan.waves().iter().enumerate() {
         let to = from + wave.vms.len();
-        let (left, right) = (middle(from) - STEP / 2.0, middle(to) - STEP / 2.0);
+        let half = layout.step / 2.0;
+        let (left, right) = (layout.middle(from) - half, layout.middle(to) - half);
         let time = wave.timing.as_ref().map_or_else(
             |_| "does not converge".to_owned(),
             |timing| span(timing.time_s),
@@ -89,22 +122,35 @@ fn bands(out: &mut String, plan: &Plan) -> fmt::Result {
                 out,
                 "<rect class=\"band\" x=\"{left:.1}\" y=\"0\" width=\"{:.1}\" height=\"{:.1}\"/>",
                 right - left,
-                BASE + 10.0
+                layout.base + 10.0
             )?;
         }
+        let middle = f64::midpoint(left, right);
         write!(
             out,
-            "<g><title>wave {}: {time}</title><text class=\"soft\" x=\"{:.1}\" y=\"18\" text-anchor=\"middle\">{}</text></g>",
+            "<g><title>wave {}: {time}</title><text x=\"{middle:.1}\" y=\"18\" text-anchor=\"middle\">{}</text>",
             at + 1,
-            f64::midpoint(left, right),
             at + 1
         )?;
+        if right - left >= TIME_WIDTH {
+            write!(
+                out,
+                "<text class=\"soft\" x=\"{middle:.1}\" y=\"34\" text-anchor=\"middle\">{time}</text>"
+            )?;
+        }
+        out.push_str("</g>");
         from = to;
     }
     Ok(())
 }
 
-fn arcs(out: &mut String, problem: &Problem, plan: &Plan, order: &[usize]) -> fmt::Result {
+fn arcs(
+    out: &mut String,
+    problem: &Problem,
+    plan: &Plan,
+    order: &[usize],
+    layout: Layout,
+) -> fmt::Result {
     let wave_of: Vec<usize> = plan
         .waves()
         .iter()
@@ -124,11 +170,11 @@ fn arcs(out: &mut String, problem: &Problem, plan: &Plan, order: &[usize]) -> fm
     pairs.truncate(ARCS_MAX);
     let most = pairs.first().map_or(1.0, |pair| pair.0);
     let names = problem.traffic().names();
-    let tallest = BASE - 40.0;
+    let base = layout.base;
     // The strongest are drawn last, on top.
     for (rate, left, right) in pairs.into_iter().rev() {
-        let (from, to) = (middle(left), middle(right));
-        let height = ((to - from) / 2.0).min(tallest);
+        let (from, to) = (layout.middle(left), layout.middle(right));
+        let height = ((to - from) / 2.0).min(TALLEST);
         let class = if wave_of[left] == wave_of[right] {
             "within"
         } else {
@@ -136,7 +182,7 @@ fn arcs(out: &mut String, problem: &Problem, plan: &Plan, order: &[usize]) -> fm
         };
         write!(
             out,
-            "<path class=\"{class}\" stroke-width=\"{:.2}\" d=\"M{from:.1} {BASE}A{:.1} {height:.1} 0 0 1 {to:.1} {BASE}\">\
+            "<path class=\"{class}\" stroke-width=\"{:.2}\" d=\"M{from:.1} {base:.1}A{:.1} {height:.1} 0 0 1 {to:.1} {base:.1}\">\
              <title>{} and {}: {}/s</title></path>",
             (WIDEST * (rate / most).sqrt()).max(0.3),
             (to - from) / 2.0,
@@ -146,10 +192,6 @@ fn arcs(out: &mut String, problem: &Problem, plan: &Plan, order: &[usize]) -> fm
         )?;
     }
     Ok(())
-}
-
-fn middle(place: usize) -> f64 {
-    SIDE + STEP * (real(place as u64) + 0.5)
 }
 
 fn escape(text: &str) -> String {
