@@ -6,6 +6,7 @@
 //!   top, xml, bench    the live view; texts for VMs; a load on the front ends
 //!   cluster  all hosts and disks of the cluster
 //!   group    which VMs cross a link together
+//!   group, traffic   which VMs cross a link together; who talks to whom
 //!   offline  caches that no daemon is using: format, check
 //!   docs     book pages, manual pages, completions: made of the definitions above
 //! ```
@@ -27,4 +28,5 @@ pub mod sim;
 pub mod terminal;
 pub mod top;
 pub mod traces;
+pub mod traffic;
 pub mod xml;

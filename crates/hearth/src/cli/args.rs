@@ -16,6 +16,7 @@ use crate::sim::args::Sim;
 use crate::terminal::exit::EXIT_CODES;
 use crate::top::args::Top;
 use crate::traces::args::Trace;
+use crate::traffic::Traffic;
 use crate::xml::Xml;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use configuration::{ADMIN_SOCKET_DEFAULT, CONFIG_DEFAULT, LogFormat};
@@ -82,6 +83,11 @@ pub enum Command {
     /// Plan how a group of VMs crosses a slow link
     #[command(subcommand, arg_required_else_help = true)]
     Group(Box<Group>),
+    /// Collect who talks to whom, as csv for `hearth group plan`
+    ///
+    /// From sFlow datagrams, or from the kernel's table of connections. What has an end that is none of the VMs is counted
+    /// and not named.
+    Traffic(Traffic),
     /// Print how a disk is attached to a VM: libvirt's XML, and what QEMU and Cloud Hypervisor take
     ///
     /// For each front end over which the disk is offered; a disk that is written is in use over one at a
@@ -279,6 +285,7 @@ mod tests {
         "trace formats",
         "trace generate",
         "trace info",
+        "traffic",
     ];
 
     fn leaves(command: &clap::Command, path: &str, found: &mut Vec<String>) {

@@ -7,7 +7,7 @@ use crate::cluster::args::Cluster;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress, to_json};
 use crate::traces::{self, args::Trace};
-use crate::{advise, bench, cluster, docs, group, mrc, resources, sim, top, xml};
+use crate::{advise, bench, cluster, docs, group, mrc, resources, sim, top, traffic, xml};
 use api::advice::HostAdvice;
 use api::client::Client;
 use api::cluster::ClusterStatus;
@@ -66,6 +66,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Cache(Cache::Check(check)) => offline::check(check, global.json),
         Command::Recover(command) => recover::run(command, global.json),
         Command::Group(group) => group::run(group, global.json),
+        Command::Traffic(arguments) => traffic::run(arguments, global.json),
         Command::Mrc(arguments) => mrc::run(arguments, global.json),
         Command::Advise(arguments) if !arguments.asks_host() => advise::run(arguments, global.json),
         Command::Sim(arguments) => sim::run(arguments, global.json),

@@ -245,6 +245,10 @@ pub(super) const TABLE: &[Crate] = &[
         "crates/load",
         &["units", "block-io", "workload", "nbd-protocol", "ring"],
     ),
+    Crate {
+        may_be_unsafe: false,
+        ..shell("traffic", "crates/traffic", &["units", "groups"])
+    },
     program("trace-fixtures", "crates/trace-fixtures", &[]),
     program("trace", "crates/trace", &["units", "workload"]),
     program(
@@ -374,6 +378,7 @@ pub(super) const TABLE: &[Crate] = &[
             "strategies",
             "moves",
             "groups",
+            "traffic",
             "trace",
             "mrc",
             "curves",
