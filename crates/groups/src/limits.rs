@@ -1,6 +1,6 @@
 //! Limits, each with its reason.
 
-/// VMs of a group. The matrix of that many takes 8 MiB, and the minimum cut some seconds.
+/// VMs of a group. The matrix of that many takes 8 MiB, and a plan up to a minute.
 pub const VMS_MAX: usize = 1_024;
 
 /// Lines of a text of pairs: each pair of the largest group twice, with room for comments.
@@ -22,8 +22,12 @@ pub const EXACT_VMS_MAX: usize = 16;
 /// Steps of [`annealed`](crate::methods::annealed).
 pub const ANNEALING_STEPS: usize = 40_000;
 
-/// Rounds of k-means. Rows of traffic matrices settled within ten.
+/// Rounds of k-means: 200 VMs in 100 clusters then take 0.8 s.
 pub const K_MEANS_ROUNDS_MAX: usize = 10;
+
+/// Comparisons of k-means, of a VM with a centre, after which no round begins: more than 200 VMs have fewer rounds. A
+/// comparison of 1,000 rates takes 25 us.
+pub const K_MEANS_COMPARISONS_MAX: usize = 250_000;
 
 /// Part of the link that the dirty rates of a wave should take at most: pre-copy then takes at most twice as long as
 /// for VMs that write nothing. [`Sizes::Auto`](crate::Sizes::Auto) cuts so, and the search goes beyond it only where it has

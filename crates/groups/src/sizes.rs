@@ -16,7 +16,8 @@ pub enum Sizes {
     /// As many VMs as leave half of the link to bytes that are copied for the first time, and at most `largest`.
     ///
     /// An order is cut from its front: a wave takes the next VM unless the wave's dirty rates would then take more than
-    /// [`WAVE_DIRTY_SHARE`] of the link. So a VM that writes faster than that crosses alone.
+    /// [`WAVE_DIRTY_SHARE`] of the link. So a VM that writes faster than that crosses alone. The
+    /// annealed method tries smaller waves too.
     Auto {
         /// VMs of a wave, at most.
         largest: usize,

@@ -20,7 +20,8 @@ use units::number::real;
 /// Changes that are weighed to find the temperature to begin with.
 const SAMPLES: usize = 200;
 /// The first temperature, as a part of what a random change costs: warm enough to leave the start's valley, not so
-/// warm that the start is forgotten.
+/// warm that the start is forgotten. At 0.2 one of 160 groups of 14 VMs ended 80 % above its optimum, at 2 plans of 200
+/// VMs saved 0.6 points less.
 const WARMTH: f64 = 0.5;
 /// The last temperature, as a part of the first.
 const COLD: f64 = 1e-2;
@@ -29,28 +30,24 @@ const COLD: f64 = 1e-2;
 /// ever made: 200 VMs one at a time took 1.95 s without this limit, take 0.16 s with it, and save as much.
 const REVERSED_MAX: usize = 48;
 
-/// Waves of these sizes. Under [`Sizes::Auto`] those of the start are tried, and waves of equal sizes: as many of them, and
-/// one and two more.
+/// Waves of these sizes. Under [`Sizes::Auto`] those of the start are tried, and waves of equal sizes: as many of them,
+/// and half as large, down to one VM. VMs that write much cross faster in small waves, so that the largest that
+/// converge are not always the best.
 pub(super) fn waves(problem: &Problem, sizes: &Sizes, dice: &mut Prng) -> Vec<Vec<usize>> {
     let starts = starts(problem, sizes, dice);
-    let start = best(
-        problem,
-        starts.iter().map(|order| sizes.cut(problem, order)),
-    );
-    let mut found = anneal_from(problem, start, dice);
+    let of_start = |sizes: &Sizes| {
+        best(
+            problem,
+            starts.iter().map(|order| sizes.cut(problem, order)),
+        )
+    };
+    let mut found = anneal_from(problem, of_start(sizes), dice);
     if let Sizes::Auto { largest } = sizes {
-        let least = found.len();
-        for count in least..=least + 2 {
-            let size = problem.vms().div_ceil(count);
-            if size <= *largest {
-                let sizes = Sizes::Each(size);
-                let start = best(
-                    problem,
-                    starts.iter().map(|order| sizes.cut(problem, order)),
-                );
-                let other = anneal_from(problem, start, dice);
-                found = best(problem, [found, other].into_iter());
-            }
+        let mut size = problem.vms().div_ceil(found.len()).min(*largest);
+        while size > 0 {
+            let other = anneal_from(problem, of_start(&Sizes::Each(size)), dice);
+            found = best(problem, [found, other].into_iter());
+            size /= 2;
         }
     }
     found

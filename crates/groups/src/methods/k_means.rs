@@ -7,7 +7,7 @@
 
 use super::kendall::{Ranking, Scratch, tau};
 use crate::dice::{below, unit};
-use crate::limits::K_MEANS_ROUNDS_MAX;
+use crate::limits::{K_MEANS_COMPARISONS_MAX, K_MEANS_ROUNDS_MAX};
 use crate::traffic::TrafficMatrix;
 use units::Prng;
 use units::number::real;
@@ -22,7 +22,8 @@ pub(super) fn clusters(traffic: &TrafficMatrix, count: usize, dice: &mut Prng) -
     let rows: Vec<Ranking> = (0..vms).map(|vm| Ranking::of(traffic.row(vm))).collect();
     let mut centres = first_centres(&rows, count, dice);
     let mut of_vm: Vec<usize> = Vec::new();
-    for _ in 0..K_MEANS_ROUNDS_MAX {
+    let rounds = K_MEANS_COMPARISONS_MAX / (vms * count);
+    for _ in 0..rounds.clamp(1, K_MEANS_ROUNDS_MAX) {
         let nearest = assign(&rows, &centres);
         let is_settled = nearest == of_vm;
         of_vm = nearest;

@@ -7,6 +7,11 @@ use crate::terminal::exit::{CliError, Exit};
 use groups::methods::random;
 use groups::{Method, Plan, PlanError, Problem, Sizes, cost, limits};
 use serde::Serialize;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether a plan is done.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The answer. Rates are in bytes a second.
 #[derive(Serialize)]
@@ -79,11 +84,10 @@ pub(super) fn plan(asked: &args::Plan, input: &Input) -> Result<(Plan, Answer), 
     let problem = &input.problem;
     let sizes = asked.sizes();
     let mut progress = Progress::new("planning");
-    let found = asked
-        .method
-        .plan(problem, &sizes, asked.seed)
-        .map_err(|error| refused(&error))?;
-    progress.count_of(1, "methods");
+    let found = watched(&mut progress, || {
+        asked.method.plan(problem, &sizes, asked.seed)
+    });
+    let found = found.map_err(|error| refused(&error))?;
     let serial = serial_volume(problem);
     let mut answer = Answer {
         method: asked.method.word(),
@@ -108,6 +112,21 @@ pub(super) fn plan(asked: &args::Plan, input: &Input) -> Result<(Plan, Answer), 
             compare(problem, &sizes, asked.seed, &mut progress).map_err(|error| refused(&error))?;
     }
     Ok((found, answer))
+}
+
+/// Does work on a thread of its own, and shows meanwhile for how long. Hundreds of VMs take seconds.
+fn watched<T: Send>(progress: &mut Progress, work: impl FnOnce() -> T + Send) -> T {
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        let worker = scope.spawn(work);
+        while !worker.is_finished() {
+            thread::sleep(LOOK);
+            progress.count_of(begin.elapsed().as_secs(), "seconds");
+        }
+        worker
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 fn refused(error: &PlanError) -> CliError {
@@ -201,7 +220,7 @@ fn compare(
         if method == Method::Exact && problem.vms() > limits::EXACT_VMS_MAX {
             continue;
         }
-        let plan = method.plan(problem, sizes, seed)?;
+        let plan = watched(progress, || method.plan(problem, sizes, seed))?;
         let (volume, time_seconds, waves) = match method {
             Method::Serial => (serial, plan.time_s(), Some(plan.waves().len())),
             Method::Random => (random::mean_volume(problem, sizes, seed)?, None, None),
@@ -214,7 +233,6 @@ fn compare(
             time_seconds,
             waves,
         });
-        progress.count_of(rows.len() as u64, "methods");
     }
     Ok(rows)
 }

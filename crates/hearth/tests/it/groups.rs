@@ -1,4 +1,4 @@
-//! `hearth group plan` and `hearth sim groups`: plans for scripts, pictures, and files that are refused.
+//! `hearth group plan`, `hearth sim groups` and `hearth traffic`: plans for scripts, pictures, and input that is refused.
 
 use crate::rig::{hearth, run, stderr, stdout};
 use serde_json::Value;
@@ -191,5 +191,35 @@ fn the_simulation_takes_a_matrix_of_ones_own() {
         stderr(&refused).contains("gen:gravity"),
         "{}",
         stderr(&refused)
+    );
+}
+
+#[test]
+fn traffic_needs_a_source_that_speaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let addresses = folder.path().join("addresses.csv");
+    std::fs::write(&addresses, "web,10.0.0.1\ndb,10.0.0.2\n").unwrap();
+    let traffic = |words: &[&str]| {
+        run(hearth()
+            .args(["traffic", "--addresses"])
+            .arg(&addresses)
+            .args(words))
+    };
+    assert_eq!(traffic(&[]).status.code(), Some(2));
+    let silent = traffic(&["--sflow", "127.0.0.1:0", "--for", "100ms"]);
+    assert_eq!(silent.status.code(), Some(1));
+    assert!(
+        stderr(&silent).contains("no sFlow datagram came"),
+        "{}",
+        stderr(&silent)
+    );
+    let table = folder.path().join("nf_conntrack");
+    let line = "ipv4 2 tcp 6 1 src=10.0.0.1 dst=10.0.0.2 sport=1 dport=2 src=10.0.0.2 dst=10.0.0.1 sport=2 dport=1\n";
+    std::fs::write(&table, line).unwrap();
+    let uncounted = traffic(&["--for", "100ms", "--conntrack", table.to_str().unwrap()]);
+    assert!(
+        stderr(&uncounted).contains("nf_conntrack_acct=1"),
+        "{}",
+        stderr(&uncounted)
     );
 }
