@@ -22,7 +22,7 @@ pub struct Traffic {
     /// Receive sFlow version 5 at this address, as Open vSwitch, switches and hsflowd send it: 0.0.0.0:6343
     #[arg(long, value_name = "ADDRESS:PORT", group = "source")]
     pub sflow: Option<SocketAddr>,
-    /// Read the kernel's table of connections, which needs net.netfilter.nf_conntrack_acct=1 and CAP_NET_ADMIN
+    /// Read the kernel's table of connections, which needs `net.netfilter.nf_conntrack_acct=1` and `CAP_NET_ADMIN`
     #[arg(long, value_name = "FILE", group = "source", num_args = 0..=1, default_missing_value = "/proc/net/nf_conntrack")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub conntrack: Option<PathBuf>,
@@ -75,7 +75,7 @@ pub(crate) fn run(asked: &Traffic, json: bool) -> Result<Vec<u8>, CliError> {
     let things = asked.sflow.map_or("readings", |_| "datagrams");
     let (interval, total) = (asked.interval.to_std(), asked.total.to_std());
     let found = collect(&source, &addresses, interval, total, &mut |taken| {
-        progress.count_of(taken, things)
+        progress.count_of(taken, things);
     });
     drop(progress);
     let found = found.map_err(|error| refused(&error))?;
