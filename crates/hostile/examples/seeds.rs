@@ -10,6 +10,9 @@ mod samples;
 #[path = "seeds/frames.rs"]
 mod frames;
 
+#[path = "seeds/traffic.rs"]
+mod traffic;
+
 use flash_format::{
     CheckpointPage, ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Erasure, ErasureKind,
     FooterPage, Geometry, JournalEntry, JournalPage, Position, SEGMENT_BYTES_MIN, SegmentEntry,
@@ -34,6 +37,7 @@ fn main() {
     trace();
     frames::link();
     frames::guest();
+    traffic::traffic();
     vhost_messages();
     vhost_rings();
     vhost_device();

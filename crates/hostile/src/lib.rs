@@ -26,6 +26,7 @@ mod nbd_options;
 mod nbd_requests;
 mod pieces;
 mod trace;
+mod traffic;
 mod vhost_device;
 mod vhost_messages;
 mod vhost_rings;
@@ -87,6 +88,11 @@ pub const TARGETS: &[Target] = &[
         name: "guest_frames",
         body: guest_frames::run,
         cost: 1,
+    },
+    Target {
+        name: "traffic",
+        body: traffic::run,
+        cost: 4,
     },
     Target {
         name: "vhost_messages",

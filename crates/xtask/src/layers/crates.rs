@@ -426,6 +426,8 @@ pub(super) const TABLE: &[Crate] = &[
             "link-protocol",
             "guest-protocol",
             "trace",
+            "groups",
+            "traffic",
             "ring",
             "frontend",
             "vhost-protocol",
