@@ -89,6 +89,11 @@ pub(super) const TABLE: &[Crate] = &[
         &["guards", "units", "block-io"],
     ),
     pure("strategies", "crates/strategies", &[]),
+    pure(
+        "placement",
+        "crates/placement",
+        &["guards", "units", "mrc"],
+    ),
     pure("workload", "crates/workload", &["units"]),
     pure("groups", "crates/groups", &["units"]),
     pure("medium", "crates/medium", &["units", "block-io"]),
