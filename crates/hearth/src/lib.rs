@@ -3,6 +3,7 @@
 //! ```text
 //!   cli      what a user types: commands, their arguments, what they print
 //!   sim, mrc, advise   traces through simulated caches, their curves, and what follows
+//!   plan     which VM should run on which host
 //!   top, xml, bench    the live view; texts for VMs; a load on the front ends
 //!   cluster  all hosts and disks of the cluster
 //!   group    which VMs cross a link together
@@ -23,6 +24,7 @@ pub mod docs;
 pub mod group;
 pub mod mrc;
 pub mod offline;
+pub mod plan;
 pub mod resources;
 pub mod sim;
 pub mod terminal;

@@ -37,7 +37,8 @@ pub use found::{Compared, Finding};
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};
 pub use load::{
-    Costs, HostLoad, HostReport, ReportError, Resources, VmLoad, VmReport, instant_of_seconds,
+    Costs, FindingReport, FleetReport, FleetReportError, HostLoad, HostReport, ReportError,
+    Resources, UnderWayReport, VmLoad, VmReport, instant_of_seconds,
 };
 pub use mode::Mode;
 pub use name::{Name, NameError};

@@ -7,8 +7,10 @@
 //! A report comes from another host, so nothing in it is believed before it is checked. The daemon publishes a
 //! [`HostReport`] in the cluster's store; a list of them in a file is what `hearth plan` reads.
 
+mod file;
 mod report;
 
+pub use file::{FindingReport, FleetReport, FleetReportError, UnderWayReport};
 pub use report::{HostReport, ReportError, Resources, VmReport};
 
 use crate::curve::Curve;
@@ -151,6 +153,6 @@ pub(crate) fn seconds(span: Duration) -> f64 {
 }
 
 /// A point in time as seconds of the clock that plans are made by: the Unix epoch's, in a daemon.
-pub fn instant_of_seconds(seconds: u64) -> Instant {
+pub const fn instant_of_seconds(seconds: u64) -> Instant {
     Instant::from_nanos(seconds.saturating_mul(1_000_000_000))
 }

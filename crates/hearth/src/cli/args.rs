@@ -11,6 +11,7 @@ use crate::bench::args::Bench;
 use crate::cluster::args::Cluster;
 use crate::group::args::Group;
 use crate::mrc::args::Mrc;
+use crate::plan::args::Plan;
 use crate::resources::args::{Monitor, Resources};
 use crate::sim::args::Sim;
 use crate::terminal::exit::EXIT_CODES;
@@ -134,6 +135,12 @@ pub enum Command {
     ///
     /// Hits, latency, flash wear and money of the sizes that matter, from a trace's curve.
     Advise(Box<Advise>),
+    /// Say which VMs should move to which hosts, by the load on their flash
+    ///
+    /// A host whose VMs are predicted to need more than 90 % of its flash for three windows sends one of them to a host
+    /// that has room. Shown are the moves with their reasons, what is expected of each host, what was refused, and how
+    /// much flash is missing where no move exists.
+    Plan(Plan),
     /// Look at, convert, generate and record traces
     #[command(subcommand, arg_required_else_help = true)]
     Trace(Box<Trace>),
@@ -277,6 +284,7 @@ mod tests {
         "group plan",
         "man",
         "mrc",
+        "plan",
         "sim gather",
         "sim groups",
         "sim migrate",

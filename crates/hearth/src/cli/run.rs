@@ -7,7 +7,7 @@ use crate::cluster::args::Cluster;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress, to_json};
 use crate::traces::{self, args::Trace};
-use crate::{advise, bench, cluster, docs, group, mrc, resources, sim, top, traffic, xml};
+use crate::{advise, bench, cluster, docs, group, mrc, plan, resources, sim, top, traffic, xml};
 use api::advice::HostAdvice;
 use api::client::Client;
 use api::cluster::ClusterStatus;
@@ -69,6 +69,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Traffic(arguments) => traffic::run(arguments, global.json),
         Command::Mrc(arguments) => mrc::run(arguments, global.json),
         Command::Advise(arguments) if !arguments.asks_host() => advise::run(arguments, global.json),
+        Command::Plan(arguments) => plan::run(arguments, global.json),
         Command::Sim(arguments) => sim::run(arguments, global.json),
         Command::Bench(arguments) => bench::run(arguments, global.json),
         Command::Completions { shell } => Ok(docs::completions(*shell, Cli::command())),

@@ -8,6 +8,7 @@ mod cli;
 mod curves;
 mod groups;
 mod life;
+mod plan;
 mod report;
 mod rig;
 mod simulate;
