@@ -94,6 +94,9 @@ fn choose(board: &Board<'_>, source: usize, refused: &mut Vec<Rejected>) -> Opti
         let places = (one.0.vm, one.0.target).cmp(&(other.0.vm, other.0.target));
         one.1.total_cmp(&other.1).then(places)
     });
+    if board.rules().objective == Objective::Gain {
+        keep_sufficient(board, source, &mut possible);
+    }
     let mut best: Option<Candidate> = None;
     let mut unworthy = 0;
     for (at, change) in possible {
@@ -122,6 +125,21 @@ fn choose(board: &Board<'_>, source: usize, refused: &mut Vec<Rejected>) -> Opti
         }
     }
     best
+}
+
+/// Keeps the moves that bring the source below its bound, if there are any. Small VMs are cheap to move and gain little,
+/// so that by gain alone an overloaded host would send one after the other.
+fn keep_sufficient(board: &Board<'_>, source: usize, possible: &mut Vec<(At, f64)>) {
+    let host = board.host(source);
+    let is_sufficient = |at: &At| {
+        let left = board
+            .demand(source)
+            .saturating_sub(board.vm(source, at.vm).rwss);
+        host.load_of(left) <= host.load_max()
+    };
+    if possible.iter().any(|(at, _)| is_sufficient(at)) {
+        possible.retain(|(at, _)| is_sufficient(at));
+    }
 }
 
 /// Which VM goes where.

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod balance;
+mod collected;
 mod curve;
 mod fleet;
 mod found;
@@ -31,14 +32,14 @@ pub mod shares;
 mod testkit;
 
 pub use balance::plan;
+pub use collected::{FindingReport, FleetReport, FleetReportError, UnderWayReport};
 pub use curve::{Curve, CurveError};
 pub use fleet::{Fleet, FleetError, UnderWay};
 pub use found::{Compared, Finding};
 #[cfg(feature = "mutants")]
 pub use guard::{Guard, remove};
 pub use load::{
-    Costs, FindingReport, FleetReport, FleetReportError, HostLoad, HostReport, ReportError,
-    Resources, UnderWayReport, VmLoad, VmReport, instant_of_seconds,
+    Costs, HostLoad, HostReport, ReportError, Resources, VmLoad, VmReport, instant_of_seconds,
 };
 pub use mode::Mode;
 pub use name::{Name, NameError};

@@ -7,10 +7,8 @@
 //! A report comes from another host, so nothing in it is believed before it is checked. The daemon publishes a
 //! [`HostReport`] in the cluster's store; a list of them in a file is what `hearth plan` reads.
 
-mod file;
 mod report;
 
-pub use file::{FindingReport, FleetReport, FleetReportError, UnderWayReport};
 pub use report::{HostReport, ReportError, Resources, VmReport};
 
 use crate::curve::Curve;

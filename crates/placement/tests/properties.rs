@@ -98,15 +98,19 @@ fn loads_after(reports: &[HostReport], plan: &Plan) -> BTreeMap<String, (u64, u6
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
-    let objective = prop_oneof![Just(Objective::Variance), Just(Objective::Gain)];
-    (objective, any::<bool>()).prop_map(|(objective, is_paper)| Rules {
-        objective,
-        ..if is_paper {
-            Rules::paper()
-        } else {
-            Rules::hearth()
-        }
-    })
+    prop_oneof![
+        Just(Rules::paper()),
+        Just(Rules::hearth()),
+        Just(Rules::gain()),
+        Just(Rules {
+            objective: Objective::Gain,
+            ..Rules::hearth()
+        }),
+        Just(Rules {
+            worth: 2.0,
+            ..Rules::hearth()
+        }),
+    ]
 }
 
 proptest! {

@@ -13,7 +13,7 @@ use units::Duration;
 pub enum Base {
     /// `CloudCache`'s rule as printed, section 6
     Paper,
-    /// The paper's with a margin, a rest, limits on moves, and moves that pay
+    /// The paper's with a margin, a rest and limits on moves; with the objective gain, moves that pay
     #[default]
     Hearth,
 }
@@ -52,6 +52,8 @@ impl RulesFile {
     pub(super) fn rules(&self) -> Result<Rules, CliError> {
         let base = match self.base.unwrap_or_default() {
             Base::Paper => Rules::paper(),
+            // Who weighs gains asks moves to pay.
+            Base::Hearth if self.objective == Some(Objective::Gain) => Rules::gain(),
             Base::Hearth => Rules::hearth(),
         };
         Ok(Rules {
@@ -88,10 +90,9 @@ mod tests {
             toml::from_str("objective = \"gain\"\nwindow = \"1h\"\ncluster = 2").unwrap();
         let rules = file.rules().unwrap();
         let expected = Rules {
-            objective: Objective::Gain,
             window: Duration::from_secs(3600),
             cluster: 2,
-            ..Rules::hearth()
+            ..Rules::gain()
         };
         assert_eq!(rules, expected);
         let paper: RulesFile = toml::from_str("base = \"paper\"").unwrap();

@@ -160,6 +160,14 @@ mod tests {
     use crate::{HostReport, Objective, Reason, Rules, plan};
     use units::Instant;
 
+    /// Rules under which moves have to pay.
+    fn rules() -> Rules {
+        Rules {
+            objective: Objective::Variance,
+            ..Rules::gain()
+        }
+    }
+
     /// An overloaded host, and an empty one that a slow network joins.
     fn hosts(bandwidth: u64) -> Vec<HostReport> {
         let vms: Vec<_> = (0..10).map(|at| vm(&format!("v{at}"), 12)).collect();
@@ -170,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_move_that_costs_more_than_half_its_gain_is_listed_and_not_proposed() {
-        let planned = |bandwidth| plan(&fleet(&hosts(bandwidth)), &Rules::hearth(), Instant::ZERO);
+        let planned = |bandwidth| plan(&fleet(&hosts(bandwidth)), &rules(), Instant::ZERO);
         let fast = planned(1 << 30);
         assert_eq!(fast.moves.len(), 1);
         let expected = fast.moves[0].expected;
@@ -225,5 +233,24 @@ mod tests {
         };
         assert_eq!(chosen(Objective::Variance), "idle");
         assert_eq!(chosen(Objective::Gain), "busy");
+    }
+
+    #[test]
+    fn gain_sends_one_vm_that_suffices_and_no_small_ones() {
+        // The small one would be the cheapest.
+        let mut small = vm("small", 2);
+        small.reads_per_second = 20_000.0;
+        let hosts = [
+            host(
+                "a",
+                100,
+                &[small, vm("middle", 20), vm("x", 40), vm("y", 42)],
+            ),
+            host("b", 100, &[]),
+        ];
+        let plan = plan(&fleet(&hosts), &Rules::gain(), Instant::ZERO);
+        assert_eq!(plan.moves.len(), 1);
+        assert_ne!(plan.moves[0].vm.as_str(), "small");
+        assert!(plan.after.hosts_above == 0);
     }
 }

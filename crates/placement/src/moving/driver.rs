@@ -22,6 +22,8 @@ pub enum Event {
     Refused,
     /// Nobody knows whether the commit was done, or will be.
     Unknown,
+    /// The store was not reached, and nothing was read or committed.
+    Away,
     /// The hosts answered the action.
     Answered(Answer),
     /// Some seconds have passed.
@@ -37,9 +39,10 @@ pub enum Event {
 /// What a driver wants done. One thing at a time, and every one of them answered by one event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Read the record: [`Event::Record`].
+    /// Read the record: [`Event::Record`] or [`Event::Away`].
     Read,
-    /// Replace the record if it has this revision: [`Event::Committed`], [`Event::Refused`] or [`Event::Unknown`].
+    /// Replace the record if it has this revision: [`Event::Committed`], [`Event::Refused`],
+    /// [`Event::Away`] or [`Event::Unknown`].
     Commit {
         /// The revision that the record must have; any, for `None`.
         expected: Option<u64>,
@@ -108,6 +111,14 @@ impl Driver {
             Event::Committed(revision) => self.committed(revision, now),
             Event::Refused => self.is_committing().then(|| self.read()),
             Event::Unknown => self.unknown(now),
+            Event::Away => {
+                if !matches!(self.pending, Pending::Act(_)) {
+                    // Nothing is known for sure any more: the next tick reads.
+                    self.pending = Pending::Nothing;
+                    self.known = None;
+                }
+                None
+            }
             Event::Answered(answer) => self.answered(answer, now),
             Event::Tick if self.is_waiting() => None,
             Event::Tick if self.known.is_none() => Some(self.read()),

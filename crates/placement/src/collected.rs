@@ -1,10 +1,9 @@
 //! The loads of a fleet at one time, as a file has them.
 
-use super::{HostReport, ReportError, instant_of_seconds};
 use crate::fleet::{Fleet, FleetError, UnderWay};
 use crate::found::{Compared, Finding};
 use crate::limits::REPORT_VERSION;
-use crate::load::HostLoad;
+use crate::load::{HostLoad, HostReport, ReportError, instant_of_seconds};
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
 use units::Instant;
