@@ -15,6 +15,7 @@
 //! | [`mod@prefetch`] | memory in front of all of that, and what miners fetch into it |
 //! | [`device`], [`latency`] | how long the I/O of a run would have taken |
 //! | [`gather`] | writes gathered in memory, flushes honoured and not |
+//! | [`fleet`] | hosts whose flash is balanced by moves of VMs, each VM a series of demand and a curve |
 //! | [`result`], [`columns`] | what a run answers, and the columns of every table of it |
 //! | [`csv`], [`mod@parquet`], [`manifest`], [`report`] | files that are written of it |
 //!
@@ -31,6 +32,7 @@ pub mod csv;
 pub mod device;
 mod engine;
 mod error;
+pub mod fleet;
 mod future;
 pub mod gather;
 mod heat;

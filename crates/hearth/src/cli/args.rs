@@ -285,6 +285,7 @@ mod tests {
         "man",
         "mrc",
         "plan",
+        "sim fleet",
         "sim gather",
         "sim groups",
         "sim migrate",

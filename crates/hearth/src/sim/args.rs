@@ -1,5 +1,6 @@
 //! Arguments of `hearth sim`.
 
+use super::fleet::args::Fleet;
 use super::gather::Gather;
 use super::groups::args::Groups;
 use super::host::HostArgs;
@@ -153,6 +154,12 @@ pub struct Sim {
 /// What is simulated beside a cache alone.
 #[derive(Debug, Subcommand)]
 pub enum Of {
+    /// Balance the flash of hundreds of hosts by moves of VMs
+    ///
+    /// Hosts and VMs are models; the planner, the drivers of moves and their store are the cluster's. One seed decides
+    /// demand and faults, so that rules are compared on the same days. After each window is checked that each VM runs at
+    /// one host, none moves within its rest, moves keep to their limits, and each is ended by somebody.
+    Fleet(Box<Fleet>),
     /// Simulate the move of a VM and its cache between two hosts
     ///
     /// A VM runs on one of two modelled hosts, its cache gets warm, and it moves: by every strategy of

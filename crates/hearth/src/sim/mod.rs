@@ -6,6 +6,7 @@
 //! ```
 
 pub mod args;
+pub mod fleet;
 pub mod gather;
 pub mod groups;
 mod host;
@@ -43,6 +44,7 @@ pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
     match &sim.of {
         Some(Of::Migrate(migrate)) => return migrate::run(migrate, json),
         Some(Of::Prefetch(prefetch)) => return prefetch::run(prefetch, json),
+        Some(Of::Fleet(fleet)) => return fleet::run(fleet, json),
         Some(Of::Gather(gather)) => return gather::run(gather, json),
         Some(Of::Groups(groups)) => return groups::run(groups, json),
         None => {}

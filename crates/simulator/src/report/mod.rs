@@ -21,6 +21,7 @@ mod bars;
 mod chart;
 pub mod curves;
 mod figures;
+pub mod fleet;
 mod heat;
 mod label;
 mod memory;

@@ -271,6 +271,8 @@ pub(super) const TABLE: &[Crate] = &[
             "destage",
             "dirty-log",
             "units",
+            "placement",
+            "store",
             "policy",
             "prefetch",
             "mrc",
