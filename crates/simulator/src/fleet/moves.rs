@@ -77,7 +77,7 @@ impl Moves {
 
     /// What plans have to know of.
     pub(super) fn under_way(&self) -> Vec<UnderWay> {
-        self.going.iter().map(|going| going.under_way()).collect()
+        self.going.iter().map(Going::under_way).collect()
     }
 
     /// Begins a move: its record, planned.
