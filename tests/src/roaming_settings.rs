@@ -23,9 +23,9 @@ pub struct RoamingSettings {
     pub dirty_max: [&'static str; 2],
     /// Size of the flash files.
     pub flash_mib: u64,
-    /// Whether each host has a socket for vhost-user: see [`RoamingPair::vhost_socket`].
+    /// Whether each host has a socket for vhost-user: see [`vhost_socket`](crate::RoamingPair::vhost_socket).
     pub vhost_user: bool,
-    /// Whether each host has a key of its own for the disk: see [`RoamingPair::key`].
+    /// Whether each host has a key of its own for the disk: see [`key`](crate::RoamingPair::key).
     pub encrypted: bool,
     /// `[link] rate` of each host.
     pub link_rates: [&'static str; 2],

@@ -15,7 +15,7 @@
 //!          = sum over pairs of VMs of rate(u, v) x |C(u) - C(v)|        C: when a VM's wave is across, in seconds
 //! ```
 //! The second form is the *minimum linear arrangement* of a graph, with blocks. The problem is NP-hard, so all methods but
-//! [`methods::exact`] are heuristics.
+//! `exact` are heuristics.
 //!
 //! Sources: Lu et al., "Clique Migration" (NAS 2014), and the dissertation that contains it, chapter 2; Petit, "Experiments
 //! on the Minimum Linear Arrangement Problem" (2003). Each method's file names its own.

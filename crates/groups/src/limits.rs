@@ -16,10 +16,10 @@ pub const RATE_BYTES_MAX: f64 = 1e13;
 /// Draws that the mean of [`random`](crate::methods::random) is made of, as the paper's control group was many.
 pub const RANDOM_DRAWS: usize = 100;
 
-/// VMs that [`exact`](crate::methods::exact) takes: its tables hold 2^16 sets.
+/// VMs that `exact` takes: its tables hold 2^16 sets.
 pub const EXACT_VMS_MAX: usize = 16;
 
-/// Steps of [`annealed`](crate::methods::annealed).
+/// Steps of `annealed`.
 pub const ANNEALING_STEPS: usize = 40_000;
 
 /// Rounds of k-means: 200 VMs in 100 clusters then take 0.8 s.
