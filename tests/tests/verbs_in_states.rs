@@ -153,7 +153,8 @@ const VERBS: &[Verb] = &[
     api("status", "GET", "/v1/status"),
     command("top --once --interval 200ms"),
     api("resources", "GET", "/v1/resources"),
-    api("cluster", "GET", "/v1/cluster"),
+    api("cluster status", "GET", "/v1/cluster"),
+    api("plan --dry-run", "GET", "/v1/cluster/loads"),
     sent("monitor", "POST", "/v1/resources/readings", READING),
     api("advise --host", "GET", "/v1/advice"),
     Verb("trace record -o TRACE --disk NAME", Ask::Record),
@@ -209,7 +210,8 @@ const TABLE: &str = "\
 | `status` | done | done | done | done | done | done | done | done | done | unreachable |
 | `top --once --interval 200ms` | done | done | done | done | done | done | done | done | done | unreachable |
 | `resources` | done | done | done | done | done | done | done | done | done | unreachable |
-| `cluster` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `cluster status` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `plan --dry-run` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `monitor` | done | done | done | done | done | done | done | done | done | - |
 | `advise --host` | done | done | done | done | done | done | done | done | done | unreachable |
 | `trace record -o TRACE --disk NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |

@@ -19,7 +19,7 @@ use super::sockets::Sockets;
 use super::state::StateDir;
 use super::tenancies::Tenancies;
 use super::vms::VmBook;
-use super::{settings, starting};
+use super::{loads, settings, starting};
 use configuration::Config;
 use nbd_server::Server;
 use shard::LockWatch;
@@ -96,6 +96,7 @@ pub(super) async fn assemble(
         Arc::clone(&guests),
     );
     let view = cluster.as_ref().map(|cluster| Arc::new(cluster.view()));
+    let board = cluster.as_ref().map(Cluster::load_board);
     if let Some(cluster) = cluster {
         tokio::spawn(cluster.keep_present(Arc::clone(&registry), Arc::clone(&shards)));
     }
@@ -109,6 +110,9 @@ pub(super) async fn assemble(
         parts,
     );
     let control = Arc::new(control);
+    if let Some(board) = board {
+        tokio::spawn(loads::publish(Arc::clone(&control), board));
+    }
     Ok(Daemon {
         control,
         exports,

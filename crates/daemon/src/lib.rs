@@ -40,6 +40,7 @@ mod image_view;
 mod keys;
 mod ledger;
 mod listen;
+mod loads;
 mod log;
 mod looks;
 mod lost_locks;

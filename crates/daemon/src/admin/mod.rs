@@ -129,6 +129,7 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         roaming::set_move,
         roaming::take_over,
         cluster::show_cluster,
+        cluster::show_loads,
         resources::show_resources,
         resources::take_reading,
         show_metrics,

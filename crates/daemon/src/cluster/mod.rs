@@ -4,25 +4,32 @@
 //! ```text
 //!   records    who has which disk, for those whose origin is no file     disks/ID/owner
 //!   presence   this host, by a lease                                     hosts/HOST
-//!   view       all hosts and disks, for an operator
+//!   board      what this host's VMs want of its flash, by a lease           load/HOST
+//!   view       all hosts, disks and loads, for an operator
 //! ```
 //!
 //! Nothing that a VM waits for asks the store.
 
+mod board;
 mod presence;
 mod records;
 mod view;
 
+pub(super) use board::LoadBoard;
 pub(super) use view::View;
 
 use crate::registry::Registry;
 use crate::shards::Shards;
-use configuration::{Config, StoreConfig};
+use configuration::{Auto, Config, StoreConfig};
 use records::Records;
 use shard::ClusterRecords;
 use std::path::Path;
 use std::sync::Arc;
 use store::{FileStore, Store, StoreError};
+use units::Bytes;
+
+/// Bytes that a network of 1 Gbit/s takes in a second.
+const GIGABIT: Bytes = Bytes::new(125_000_000);
 
 /// What a store is called in messages and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +54,8 @@ pub(super) struct Cluster {
     kind: Kind,
     name: String,
     here: String,
+    /// What a move's transfer gets in a second.
+    bandwidth: Bytes,
 }
 
 impl Cluster {
@@ -64,6 +73,7 @@ impl Cluster {
             kind,
             name: config.store.cluster.clone(),
             here: host_of(config),
+            bandwidth: bandwidth_of(config),
         }))
     }
 
@@ -77,6 +87,11 @@ impl Cluster {
         presence::keep(&self, &registry, &shards).await;
     }
 
+    /// Where this host says what its VMs want of its flash.
+    pub(super) fn load_board(&self) -> LoadBoard {
+        LoadBoard::new(self.clone(), self.bandwidth)
+    }
+
     /// Where all is seen.
     pub(super) fn view(&self) -> View {
         View::new(self.clone())
@@ -87,6 +102,14 @@ impl Cluster {
 pub(super) fn host_of(config: &Config) -> String {
     let named = config.store.host.clone().or(config.link.name.clone());
     named.unwrap_or_else(crate::system::host_name)
+}
+
+/// What `[link]` lets caches have of the network, or what a network of 1 Gbit/s has.
+fn bandwidth_of(config: &Config) -> Bytes {
+    match config.link.rate.0 {
+        Auto::Fixed(rate) => rate,
+        Auto::Auto => GIGABIT,
+    }
 }
 
 fn open(config: &StoreConfig) -> Result<(Arc<dyn Store>, Kind), StoreError> {

@@ -1,7 +1,9 @@
 //! The whole cluster as this host sees it, for an operator.
 
-use super::Cluster;
+use super::{Cluster, board};
 use api::cluster::{ClusterDisk, ClusterHost, ClusterStatus, HostSays, StoreState};
+use api::types::Problem;
+use placement::FleetReport;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -58,6 +60,14 @@ impl View {
             hosts,
             disks,
         }
+    }
+
+    /// What the VMs of all hosts want of their flash.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub(crate) async fn loads(&self) -> Result<FleetReport, Problem> {
+        board::all(&self.cluster).await
     }
 
     async fn ask(&self) -> Result<Seen, StoreError> {

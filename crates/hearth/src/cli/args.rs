@@ -284,7 +284,6 @@ mod tests {
         "group plan",
         "man",
         "mrc",
-        "plan",
         "sim fleet",
         "sim gather",
         "sim groups",

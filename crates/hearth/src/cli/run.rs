@@ -69,7 +69,9 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Traffic(arguments) => traffic::run(arguments, global.json),
         Command::Mrc(arguments) => mrc::run(arguments, global.json),
         Command::Advise(arguments) if !arguments.asks_host() => advise::run(arguments, global.json),
-        Command::Plan(arguments) => plan::run(arguments, global.json),
+        Command::Plan(arguments) if let Some(loads) = &arguments.loads => {
+            plan::of_file(arguments, loads, global.json)
+        }
         Command::Sim(arguments) => sim::run(arguments, global.json),
         Command::Bench(arguments) => bench::run(arguments, global.json),
         Command::Completions { shell } => Ok(docs::completions(*shell, Cli::command())),
@@ -85,6 +87,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Top(_)
         | Command::Resources(_)
         | Command::Cluster(_)
+        | Command::Plan(_)
         | Command::Monitor(_)
         | Command::Trace(_) => {
             if let Command::Trace(trace) = &cli.command
@@ -129,6 +132,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             let status: ClusterStatus = client.get("/v1/cluster").await?;
             show(global, &status, cluster::write)
         }
+        Command::Plan(arguments) => plan::of_cluster(&client, arguments, global.json).await,
         Command::Monitor(arguments) => resources::monitor(&client, arguments).await,
         Command::Advise(_) => {
             let advice: HostAdvice = client.get("/v1/advice").await?;

@@ -13,9 +13,9 @@ pub struct Plan {
     /// Plan, and change nothing
     #[arg(long, required = true)]
     pub dry_run: bool,
-    /// The loads of all hosts: a JSON file
+    /// The loads of all hosts: a JSON file; without it those that the hosts of the daemon's cluster say
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub loads: PathBuf,
+    pub loads: Option<PathBuf>,
     /// Which rules, if not those of a file and the options below
     #[command(flatten, next_help_heading = "Rules")]
     pub rules: RuleArgs,

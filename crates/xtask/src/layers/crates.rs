@@ -330,6 +330,7 @@ pub(super) const TABLE: &[Crate] = &[
             "crates/daemon",
             &[
                 "api",
+                "placement",
                 "store",
                 "monitor",
                 "configuration",
