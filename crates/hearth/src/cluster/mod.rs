@@ -152,7 +152,7 @@ mod tests {
             let line = text.lines().find(|line| line.starts_with(name)).unwrap();
             line.split_whitespace().collect::<Vec<_>>()
         };
-        assert_eq!(line("node-a"), ["node-a", "0.1.0", "1.0GiB", "1", "0"]);
+        assert_eq!(line("node-a"), ["node-a", "0.1.0", "1.00GiB", "1", "0"]);
         assert_eq!(
             line("node-b"),
             ["node-b", "not", "heard", "of", "-", "1", "-"]
