@@ -1,7 +1,6 @@
 //! Random numbers as the methods need them, from a generator that the caller seeds.
 
 use units::Prng;
-use units::number::real;
 
 /// A uniform index below `bound`.
 ///
@@ -11,21 +10,9 @@ pub(crate) fn below(dice: &mut Prng, bound: usize) -> usize {
     usize::try_from(dice.below(bound as u64)).expect("a number below a length is a length")
 }
 
-/// A uniform number in `[0, 1)`.
-pub(crate) fn unit(dice: &mut Prng) -> f64 {
-    real(dice.u64() >> 11) / real(1 << 53)
-}
-
-/// A number with mean 0 and standard deviation 1 (Box and Muller 1958).
-pub(crate) fn normal(dice: &mut Prng) -> f64 {
-    // The logarithm needs a number above zero.
-    let radius = libm::sqrt(-2.0 * libm::log(1.0 - unit(dice)));
-    radius * libm::cos(std::f64::consts::TAU * unit(dice))
-}
-
 /// A number with median 1 whose logarithm has the standard deviation `sigma`.
 pub(crate) fn lognormal(dice: &mut Prng, sigma: f64) -> f64 {
-    libm::exp(sigma * normal(dice))
+    libm::exp(sigma * dice.normal())
 }
 
 /// The numbers below `count` in random order (Fisher and Yates).
@@ -40,6 +27,7 @@ pub(crate) fn permutation(dice: &mut Prng, count: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::number::real;
 
     #[test]
     fn logarithms_of_lognormal_numbers_have_the_given_deviation() {

@@ -9,7 +9,7 @@
 //! The median rate is [`MEDIAN_RATE_BYTES`]. Dice that a seed decides draw everything, with functions from `libm`: a seed
 //! gives the same matrix on every machine.
 
-use crate::dice::{below, lognormal, permutation, unit};
+use crate::dice::{below, lognormal, permutation};
 use crate::latency::Load;
 use crate::rate::Rate;
 use crate::traffic::TrafficMatrix;
@@ -73,7 +73,7 @@ pub fn clustered(vms: usize, kind: &Clustered, dice: &mut Prng) -> (TrafficMatri
     let matrix = fill(vms, |one, other| {
         let part = if of_vm[one] == of_vm[other] {
             1.0
-        } else if unit(dice) < kind.linked {
+        } else if dice.unit() < kind.linked {
             kind.across
         } else {
             0.0

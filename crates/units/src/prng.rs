@@ -1,5 +1,6 @@
 //! Dice that a seed decides.
 
+use crate::number::real;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -35,6 +36,18 @@ impl Prng {
         // Lemire's multiply-shift; its bias at these bounds (< 2^-20) does not matter to a test.
         u64::try_from((u128::from(self.u64()) * u128::from(bound)) >> 64)
             .expect("the high half fits")
+    }
+
+    /// A uniform number in `[0, 1)`, a multiple of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        real(self.u64() >> 11) / real(1 << 53)
+    }
+
+    /// A number with mean 0 and standard deviation 1 (Box and Muller 1958), one of the pair.
+    pub fn normal(&mut self) -> f64 {
+        // The logarithm needs a number above zero.
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 
     /// True once in `n` on average; never for `n` = 0.

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::limits::ZONES_MAX;
-use crate::unit::{unit, whole};
+use crate::unit::whole;
 use crate::{ParseError, Scatter, Zipf};
 use std::fmt;
 use std::str::FromStr;
@@ -157,11 +157,11 @@ impl Sampler {
                 power,
                 scatter,
             } => {
-                let rank = whole(libm::pow(unit(dice), *power) * real(*places));
+                let rank = whole(libm::pow(dice.unit(), *power) * real(*places));
                 scatter.place(rank.min(places - 1))
             }
             Self::Zoned(areas) => {
-                let at = unit(dice) * 100.0;
+                let at = dice.unit() * 100.0;
                 let area = areas.iter().find(|area| at < area.until);
                 let area = area.or(areas.last()).expect("there is a zone");
                 area.first + dice.below(area.places)

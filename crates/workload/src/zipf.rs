@@ -11,7 +11,7 @@
 //!
 //! The functions come from `libm`, not from the system: a seed gives the same draws on every machine.
 
-use crate::unit::{unit, whole};
+use crate::unit::whole;
 use units::Prng;
 use units::number::real;
 
@@ -52,7 +52,7 @@ impl Zipf {
     /// A rank from zero.
     pub fn draw(&self, dice: &mut Prng) -> u64 {
         loop {
-            let u = self.high + unit(dice) * (self.low - self.high);
+            let u = self.high + dice.unit() * (self.low - self.high);
             let x = self.inverse(u);
             let rank = whole(x + 0.5).clamp(1, self.ranks);
             let at = real(rank);

@@ -10,7 +10,7 @@
 use super::exchange::{Change, Exchange};
 use super::{fiedler, kmeans_sf, r_min_cut};
 use crate::cost;
-use crate::dice::{below, unit};
+use crate::dice::below;
 use crate::limits::ANNEALING_STEPS;
 use crate::problem::Problem;
 use crate::sizes::Sizes;
@@ -101,7 +101,7 @@ fn anneal(mut exchange: Exchange<'_>, dice: &mut Prng) -> Vec<usize> {
         let change = draw(&exchange, dice);
         let (now, next) = (exchange.judged(), exchange.weigh(change));
         let is_taken = next <= now
-            || next.0 == now.0 && unit(dice) < libm::exp((now.1 - next.1) / temperature);
+            || next.0 == now.0 && dice.unit() < libm::exp((now.1 - next.1) / temperature);
         if is_taken {
             exchange.apply(change, next);
             if next < best.0 {

@@ -6,7 +6,7 @@
 //! takes the VM that is least like its own centre.
 
 use super::kendall::{Ranking, Scratch, tau};
-use crate::dice::{below, unit};
+use crate::dice::below;
 use crate::limits::{K_MEANS_COMPARISONS_MAX, K_MEANS_ROUNDS_MAX};
 use crate::traffic::TrafficMatrix;
 use units::Prng;
@@ -51,7 +51,7 @@ fn first_centres(rows: &[Ranking], count: usize, dice: &mut Prng) -> Vec<Ranking
             distances[*vm] = 0.0;
         }
         let squares = distances.iter().map(|distance| distance * distance);
-        let mut left = unit(dice) * squares.clone().sum::<f64>();
+        let mut left = dice.unit() * squares.clone().sum::<f64>();
         let drawn = squares.clone().position(|square| {
             left -= square;
             square > 0.0 && left <= 0.0

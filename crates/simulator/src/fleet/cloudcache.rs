@@ -12,7 +12,6 @@
 //! 1.31 times the reuse working set: the paper's 42 and 32 GiB (section 5.3). How much the demand exceeds the flash in the
 //! last window is not printed in the paper and decides every figure, so it is what is varied.
 
-use super::demand::{normal, uniform};
 use super::latency::{HIT_US, MISS_US, Percentiles};
 use placement::{Fleet, HostLoad, HostReport, Plan, Resources, Rules, VmReport, plan};
 use serde::Serialize;
@@ -108,7 +107,7 @@ impl Experiment {
     /// Host A's demand rises evenly from 0.8 of the flash in the first window to `demand` in the last.
     fn generate(demand: f64, dice: &mut Prng) -> Self {
         let vms = VMS_A + VMS_B;
-        let weights: Vec<f64> = (0..vms).map(|_| libm::exp(0.6 * normal(dice))).collect();
+        let weights: Vec<f64> = (0..vms).map(|_| libm::exp(0.6 * dice.normal())).collect();
         let total = |range: std::ops::Range<usize>| weights[range].iter().sum::<f64>();
         let (of_a, of_b) = (total(0..VMS_A), total(VMS_A..vms));
         let rwss = weights.iter().enumerate().map(|(vm, weight)| {
@@ -124,7 +123,7 @@ impl Experiment {
         });
         Self {
             rwss: rwss.collect(),
-            hits: (0..vms).map(|_| 0.6 + 0.3 * uniform(dice)).collect(),
+            hits: (0..vms).map(|_| 0.6 + 0.3 * dice.unit()).collect(),
         }
     }
 

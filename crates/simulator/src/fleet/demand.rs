@@ -40,22 +40,22 @@ impl Demand {
     pub(super) fn generate(vms: usize, windows: usize, dice: &mut Prng) -> Self {
         // The mean of a lognormal is exp(mu + sigma^2 / 2).
         let mean = LOAD_MEAN / real(vms as u64) * libm::exp(-SPREAD * SPREAD / 2.0);
-        let mean = (mean * libm::exp(SPREAD * normal(dice))).min(MEAN_MAX);
-        let amplitude = 0.35 * uniform(dice);
-        let by_day = uniform(dice) < 0.7;
-        let peak = if by_day { 14.0 } else { 2.0 } + 2.0 * normal(dice);
+        let mean = (mean * libm::exp(SPREAD * dice.normal())).min(MEAN_MAX);
+        let amplitude = 0.35 * dice.unit();
+        let by_day = dice.unit() < 0.7;
+        let peak = if by_day { 14.0 } else { 2.0 } + 2.0 * dice.normal();
         let mut noise = 0.0;
         let series = (0..windows).map(|window| {
             let hour = real(window as u64 * WINDOW_S) / 3600.0;
             let day = amplitude * libm::cos(TAU * (hour - peak) / 24.0);
-            noise = NOISE_KEPT * noise + NOISE_NEW * normal(dice);
+            noise = NOISE_KEPT * noise + NOISE_NEW * dice.normal();
             let part = mean * (1.0 + day) * libm::exp(noise);
             Bytes::new(count_near(part * real(CAPACITY.get())))
         });
         Self {
             series: series.collect(),
-            misses: misses(0.55 + 0.4 * uniform(dice), 1.0 + 2.0 * uniform(dice)),
-            reads_per_second: 300.0 * libm::exp(0.8 * normal(dice)),
+            misses: misses(0.55 + 0.4 * dice.unit(), 1.0 + 2.0 * dice.unit()),
+            reads_per_second: 300.0 * libm::exp(0.8 * dice.normal()),
         }
     }
 
@@ -106,17 +106,6 @@ fn hits(misses: &[f64; SIZES.len()], rwss: Bytes, share: Bytes) -> f64 {
     };
     let along = (size - low) / (high - low);
     1.0 - (low_miss + along * (misses[above] - low_miss))
-}
-
-/// A number from 0 to 1.
-pub(super) fn uniform(dice: &mut Prng) -> f64 {
-    real(dice.u64() >> 11) / real(1 << 53)
-}
-
-/// A normal deviate (Box and Muller).
-pub(super) fn normal(dice: &mut Prng) -> f64 {
-    let radius = libm::sqrt(-2.0 * libm::log(1.0 - uniform(dice)));
-    radius * libm::cos(TAU * uniform(dice))
 }
 
 #[cfg(test)]

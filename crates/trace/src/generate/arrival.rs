@@ -85,7 +85,7 @@ impl Clock {
 
     fn exponential(&mut self) -> f64 {
         // In (0, 1]: the logarithm of zero is no time.
-        -libm::log(1.0 - dice::unit(&mut self.dice))
+        -libm::log(1.0 - self.dice.unit())
     }
 }
 

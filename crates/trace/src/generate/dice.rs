@@ -2,18 +2,9 @@
 
 use units::Prng;
 
-/// A uniform number in `[0, 1)`, a multiple of 2^-53.
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "53 bits are what a double holds"
-)]
-pub(super) fn unit(dice: &mut Prng) -> f64 {
-    (dice.u64() >> 11) as f64 / (1_u64 << 53) as f64
-}
-
 /// True with this probability.
 pub(super) fn chance(dice: &mut Prng, probability: f64) -> bool {
-    unit(dice) < probability
+    dice.unit() < probability
 }
 
 /// The nearest double.

@@ -194,7 +194,7 @@ impl Source {
         let [.., (_, total)] = self.sizes[..] else {
             unreachable!("a part has a size")
         };
-        let at = dice::unit(&mut self.mix) * total;
+        let at = self.mix.unit() * total;
         let found = self.sizes.iter().find(|(_, until)| at < *until);
         found.map_or(self.sizes[0].0, |(size, _)| *size)
     }

@@ -376,7 +376,7 @@ fn areas(zones: &[Zone], places: u64) -> Vec<Area> {
 }
 
 fn zoned(areas: &[Area], dice: &mut Prng) -> u64 {
-    let at = dice::unit(dice);
+    let at = dice.unit();
     let area = areas.iter().find(|area| at < area.until);
     let area = area.expect("the last zone takes the rest");
     // A zone that is smaller than a place shares its neighbour's.
