@@ -25,6 +25,7 @@ mod etcd;
 mod file;
 mod key;
 pub mod keys;
+mod leased;
 mod memory;
 mod tree;
 mod whole;
@@ -34,6 +35,7 @@ pub use error::StoreError;
 pub use etcd::{Etcd, EtcdOptions, TlsFiles};
 pub use file::FileStore;
 pub use key::{InvalidKey, Key, Prefix};
+pub use leased::Leased;
 pub use memory::{Faults, Memory, MemoryClient};
 pub use whole::{Everything, everything};
 

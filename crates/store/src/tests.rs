@@ -156,3 +156,36 @@ fn a_watch_says_when_it_has_skipped() {
     assert!(matches!(now(right.next()), Ok(Change::Put(_))));
     assert!(right.next().now_or_never().is_none(), "nothing follows");
 }
+
+#[test]
+fn what_is_said_under_a_lease_stays_while_it_is_said_and_comes_back() {
+    let memory = Memory::new(1, Faults::default());
+    let client = memory.client("a");
+    let at = key("hosts/a");
+    let ttl = Duration::from_secs(15);
+    let mut leased = Leased::new(at.clone());
+    let mut say = |value: &str| {
+        let saying = leased.say(&client, value.as_bytes().to_vec(), ttl);
+        saying.now_or_never().expect("memory answers at once")
+    };
+    let found = || now(client.get(&at)).unwrap();
+    assert!(say("one").unwrap());
+    let first = found().unwrap();
+    memory.pass(ttl / 2);
+    assert!(say("one").unwrap());
+    assert_eq!(
+        found().unwrap().revision,
+        first.revision,
+        "it is not put again"
+    );
+    memory.pass(ttl / 2);
+    assert!(say("two").unwrap());
+    assert_eq!(found().unwrap().value, b"two");
+    memory.pass(ttl);
+    assert_eq!(found(), None);
+    memory.cut("a");
+    assert!(say("two").is_err());
+    memory.heal("a");
+    assert!(say("two").unwrap());
+    assert_eq!(found().unwrap().value, b"two");
+}
