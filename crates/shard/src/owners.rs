@@ -62,6 +62,7 @@ use origin::{Identity, OriginSpec};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+pub use text::host as host_name;
 use text::{RECORD_BYTES_MAX, Said};
 use units::DiskId;
 use xxhash_rust::xxh3::xxh3_128;
@@ -321,6 +322,18 @@ impl OwnerFile {
             return Err(OwnerError::Overtaken);
         }
         *last = number;
+        let here = text::host();
+        let said = Said {
+            record,
+            cache_name: &self.cache_name,
+            host: &here,
+            identity: self.identity,
+            holder: self.holder.as_ref(),
+            attachment: None,
+        };
+        if let Some(cluster) = &self.cluster {
+            return cluster.store(said);
+        }
         let mut is_ours = self.lock.as_ref().map_or(Ok(()), |lock| lock.check());
         if is_ours.is_ok() {
             match self.check_follows(record) {
@@ -337,18 +350,6 @@ impl OwnerFile {
             // An open record stays so, which only keeps others away; another one's is not ours to close.
             tracing::warn!(%error, "the owner's record is not closed");
             return Ok(());
-        }
-        let here = text::host();
-        let said = Said {
-            record,
-            cache_name: &self.cache_name,
-            host: &here,
-            identity: self.identity,
-            holder: self.holder.as_ref(),
-            attachment: None,
-        };
-        if let Some(cluster) = &self.cluster {
-            return cluster.store(said);
         }
         let text = text::encode(self.disk, said);
         let Some(path) = &self.beside else {
@@ -377,10 +378,6 @@ impl OwnerFile {
 
     /// A damaged record is nobody's claim: whoever attaches the disk, or gives it up, has judged that.
     fn check_follows(&self, record: OwnerRecord) -> Result<(), OwnerError> {
-        if self.cluster.is_some() {
-            // It looks itself, at what it replaces.
-            return Ok(());
-        }
         let there = match self.read(self.path()) {
             Err(OwnerError::Damaged { .. }) | Ok(None) => return Ok(()),
             Ok(Some(there)) => there,

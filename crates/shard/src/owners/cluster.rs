@@ -121,7 +121,7 @@ impl InCluster {
             return Ok(found);
         };
         let replaced = self.update(|found| match self.later_than(found)? {
-            Some(later) => Ok(Some((Some(later), Some(self.here())))),
+            Some(later) => Ok(Some((later, Some(self.here())))),
             None => Ok(None),
         });
         replaced.map(|()| Some(later))
@@ -151,7 +151,10 @@ impl InCluster {
                 host: host.to_owned(),
             }),
             Some(_) => Ok(None),
-            None => Ok(Some((found.cloned(), Some(self.here())))),
+            None => {
+                let found = found.cloned().unwrap_or_else(|| self.nobodys());
+                Ok(Some((found, Some(self.here()))))
+            }
         });
         match attached {
             Err(error @ OwnerError::Unreached { .. }) => {
@@ -168,7 +171,7 @@ impl InCluster {
     pub(super) fn release(&self) -> Result<(), OwnerError> {
         self.update(|found| {
             let ours = found.filter(|found| self.has_attached(found) && !found.record.open);
-            Ok(ours.map(|found| (Some(found.clone()), None)))
+            Ok(ours.map(|found| (found.clone(), None)))
         })
     }
 
@@ -181,7 +184,7 @@ impl InCluster {
                 }
                 found.clone().may_be_followed_by(said.record)?;
             }
-            Ok(Some((Some(self.owner(said)), Some(self.here()))))
+            Ok(Some((self.owner(said), Some(self.here()))))
         });
         match stored {
             Err(error @ OwnerError::Unreached { .. }) => self.keep_alone(said, error),
@@ -224,7 +227,7 @@ impl InCluster {
             if serial_of(there) != serial {
                 return Err(OwnerError::Overtaken);
             }
-            Ok(Some((Some(self.owner(said)), next)))
+            Ok(Some((self.owner(said), next)))
         })
     }
 
@@ -247,7 +250,7 @@ impl InCluster {
     /// Replaces the record by what `next` makes of it, if anything, with who has the disk attached then.
     fn update<'a>(
         &self,
-        next: impl Fn(Option<&Owner>) -> Result<Option<(Option<Owner>, Option<&'a str>)>, OwnerError>,
+        next: impl Fn(Option<&Owner>) -> Result<Option<(Owner, Option<&'a str>)>, OwnerError>,
     ) -> Result<(), OwnerError> {
         let mut tried: Option<Vec<u8>> = None;
         for _ in 0..TRIES_MAX {
@@ -264,7 +267,6 @@ impl InCluster {
             let Some((said, host)) = next(owner)? else {
                 return Ok(());
             };
-            let said = said.unwrap_or_else(|| self.nobodys());
             let text = self.encode(Said::by(&said), owner, host);
             match self.store.replace(self.disk, revision, &text) {
                 Ok(Replaced::Yes) => return self.keep(&text),

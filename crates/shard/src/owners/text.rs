@@ -195,8 +195,8 @@ fn check(text: &Text) -> String {
     format!("{:016x}", xxh3_64(all.as_bytes()))
 }
 
-/// What this host is called, for messages.
-pub(super) fn host() -> String {
+/// What this host is called by its system.
+pub fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().chars().take(64).collect()
 }
