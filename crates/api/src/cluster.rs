@@ -1,5 +1,6 @@
 //! What the admin API tells of the cluster that a host is in.
 
+use crate::types::DiskState;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -64,8 +65,8 @@ pub struct HostDisk {
     pub name: String,
     /// The VM that has it; a base image's own name.
     pub vm: String,
-    /// `attached`, `standby`, `waiting`, `attaching` or `detaching`.
-    pub state: String,
+    /// Whether it can be used there.
+    pub state: DiskState,
 }
 
 /// A disk of the cluster.

@@ -6,9 +6,8 @@ use super::settings;
 use super::shards::{Pulse, Shard};
 use api::front_ends::{RequestMemory, VhostUser};
 use api::types::{
-    CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskState, DiskStatus,
-    FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, MemoryFrames, RefusedBlocks,
-    SegmentCounts,
+    CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskStatus, FlashLatency,
+    FlashWrittenBytes, Latency, LatencyBucket, MemoryFrames, RefusedBlocks, SegmentCounts,
 };
 use api::write_back::{DestageState, KeptOnFlash, WriteBackSettings, WriteBackStatus};
 use cache::{DropReason, Mode};
@@ -179,16 +178,13 @@ fn request_memory(budget: &BudgetStatus) -> RequestMemory {
 
 /// A disk; if its shard serves it, as that said at `now` of its own clock.
 pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>) -> DiskStatus {
-    let (state, reason) = match &entry.phase {
-        Phase::Attaching => (DiskState::Attaching, None),
-        Phase::Standby { .. } => (DiskState::Standby, None),
-        Phase::Waiting { why } => (DiskState::Waiting, Some(why.in_a_line())),
+    let reason = match &entry.phase {
+        Phase::Waiting { why } => Some(why.in_a_line()),
         Phase::Attached { .. } => {
             let without_back = entry.without_back.as_ref();
-            let reason = without_back.map(|why| format!("without write-back: {}", why.in_a_line()));
-            (DiskState::Attached, reason)
+            without_back.map(|why| format!("without write-back: {}", why.in_a_line()))
         }
-        Phase::Forgetting { .. } | Phase::Detaching { .. } => (DiskState::Detaching, None),
+        _ => None,
     };
     let bare = DiskStatus {
         name: entry.config.name.clone(),
@@ -197,7 +193,7 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
         cache: entry.cache.clone(),
         origin: canonical_origin(&entry.config.origin),
         source: entry.source,
-        state,
+        state: entry.phase.state(),
         reason,
         size_bytes: entry.config.size.map(|size| size.0.get()),
         write_policy: entry.config.write_policy,

@@ -6,6 +6,7 @@
 
 use super::cluster::LoadBoard;
 use super::control::Control;
+use super::system::seconds_since_1970;
 use api::resources::{ResourceSample, VmUsage};
 use api::roaming::{HandOverOutcome, RoamingDisks};
 use api::types::{DiskState, DiskStatus, Disks, Latency, Status};
@@ -15,7 +16,7 @@ use placement::limits::{CURVE_POINTS_MAX, REPORT_VERSION, WINDOWS_MAX};
 use placement::{HostReport, Resources, VmReport};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use units::BLOCK_BYTES;
 use units::number::{count_near, real};
 
@@ -40,20 +41,20 @@ struct Seen {
 }
 
 /// Says it for as long as this runs.
-pub(super) async fn publish(control: Arc<Control>, board: LoadBoard) {
+pub(super) async fn publish(control: Arc<Control>, mut board: LoadBoard) {
     let mut reports = Reports::default();
     loop {
-        let observer = control.observer();
+        let (status, disks, vms, roaming) = control.observer().snapshot().await;
         let seen = Seen {
-            status: observer.status().await,
-            vms: observer.vms().await,
-            disks: observer.disks().await,
-            roaming: observer.roaming().await,
+            status,
+            vms,
+            disks,
+            roaming,
             used: control.disk_sockets().resources().shown(1).samples.pop(),
         };
         let window = window_of(&seen.vms);
         if reports.is_due(&seen, window)
-            && let Some(report) = reports.report(&board, &seen, now())
+            && let Some(report) = reports.report(&board, &seen, seconds_since_1970())
             && let Err(error) = board.say(&report, window).await
         {
             // The presence of this host says so aloud; the next window is said again.
@@ -61,12 +62,6 @@ pub(super) async fn publish(control: Arc<Control>, board: LoadBoard) {
         }
         tokio::time::sleep(window.min(LOOK_EVERY)).await;
     }
-}
-
-/// Seconds since 1970.
-fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default().as_secs()
 }
 
 /// The shortest window of a VM.

@@ -14,7 +14,7 @@
 //! few map operations and never across a wait; hence a lock rather than a task of its own.
 
 use super::claims::{Claims, User};
-use api::types::{DiskSource, Problem};
+use api::types::{DiskSource, DiskState, Problem};
 use block_io::OriginGeometry;
 use configuration::{DiskConfig, Name, NbdConfig, OriginPlace};
 use std::collections::BTreeMap;
@@ -52,6 +52,19 @@ pub(super) enum Phase {
         /// What its origin is like.
         geometry: OriginGeometry,
     },
+}
+
+impl Phase {
+    /// As people are told.
+    pub(super) fn state(&self) -> DiskState {
+        match self {
+            Self::Attaching => DiskState::Attaching,
+            Self::Waiting { .. } => DiskState::Waiting,
+            Self::Attached { .. } => DiskState::Attached,
+            Self::Standby { .. } => DiskState::Standby,
+            Self::Forgetting { .. } | Self::Detaching { .. } => DiskState::Detaching,
+        }
+    }
 }
 
 /// A disk.

@@ -4,12 +4,13 @@ use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 use units::Bytes;
 
-/// What this host is called.
-pub(crate) fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
+/// Whole seconds since 1970 by this host's clock.
+pub(crate) fn seconds_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
 }
 
 /// Why a group cannot be used.

@@ -1,13 +1,13 @@
 //! Where hosts say what their VMs want of their flash, and where all of that is read.
 
 use super::Cluster;
+use crate::system::seconds_since_1970;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use placement::limits::REPORT_VERSION;
 use placement::{FleetReport, HostLoad, HostReport};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::{Key, Lease, Renewed, StoreError, Write, everything, keys};
-use tokio::sync::Mutex;
+use std::time::Duration;
+use store::{Key, Leased, StoreError, everything, keys};
 use units::Bytes;
 use units::errors::chain;
 
@@ -18,8 +18,8 @@ const COUNTS_FOR: Duration = Duration::from_mins(15);
 pub(crate) struct LoadBoard {
     cluster: Cluster,
     bandwidth: Bytes,
-    /// Under which the last report was put.
-    lease: Mutex<Option<Lease>>,
+    /// Once something was said.
+    place: Option<Leased>,
 }
 
 impl LoadBoard {
@@ -27,7 +27,7 @@ impl LoadBoard {
         Self {
             cluster,
             bandwidth,
-            lease: Mutex::default(),
+            place: None,
         }
     }
 
@@ -46,27 +46,22 @@ impl LoadBoard {
     /// # Errors
     /// What the store says.
     pub(crate) async fn say(
-        &self,
+        &mut self,
         report: &HostReport,
         window: Duration,
     ) -> Result<(), StoreError> {
         let invalid = |error: &dyn std::error::Error| StoreError::Invalid(chain(error));
-        let key = keys::load(self.here()).map_err(|error| invalid(&error))?;
         let value = serde_json::to_vec(report).map_err(|error| invalid(&error))?;
-        let mut lease = self.lease.lock().await;
-        let store = &self.cluster.store;
-        let standing = match lease.take() {
-            Some(last) if store.renew(last).await? == Renewed::Stands => last,
-            _ => store.lease(COUNTS_FOR.max(3 * window)).await?,
+        let place = match &mut self.place {
+            Some(place) => place,
+            none => {
+                let key = keys::load(&self.cluster.here).map_err(|error| invalid(&error))?;
+                none.insert(Leased::new(key))
+            }
         };
-        let write = Write::Put {
-            key,
-            value,
-            lease: Some(standing),
-        };
-        // Refused if the lease has just ended: the next window begins another one.
-        let _committed = store.commit(&[], &[write]).await?;
-        *lease = Some(standing);
+        let ttl = COUNTS_FOR.max(3 * window);
+        // What is not there now is said again with the next window.
+        let _is_there = place.say(&*self.cluster.store, value, ttl).await?;
         Ok(())
     }
 }
@@ -82,10 +77,9 @@ pub(super) async fn all(cluster: &Cluster) -> Result<FleetReport, Problem> {
     })?;
     let reports = loads.entries.iter();
     let hosts = reports.filter_map(|entry| read(&entry.key, &entry.value));
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Ok(FleetReport {
         version: REPORT_VERSION,
-        at_s: now.unwrap_or_default().as_secs(),
+        at_s: seconds_since_1970(),
         hosts: hosts.collect(),
         under_way: Vec::new(),
         found: Vec::new(),

@@ -31,27 +31,12 @@ use units::Bytes;
 /// Bytes that a network of 1 Gbit/s takes in a second.
 const GIGABIT: Bytes = Bytes::new(125_000_000);
 
-/// What a store is called in messages and answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    File,
-    Etcd,
-}
-
-impl Kind {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Etcd => "etcd",
-        }
-    }
-}
-
 /// This host in its cluster.
 #[derive(Clone)]
 pub(super) struct Cluster {
     store: Arc<dyn Store>,
-    kind: Kind,
+    /// What answers call the store.
+    kind: &'static str,
     name: String,
     here: String,
     /// What a move's transfer gets in a second.
@@ -101,7 +86,7 @@ impl Cluster {
 /// What a host is called in its cluster.
 pub(super) fn host_of(config: &Config) -> String {
     let named = config.store.host.clone().or(config.link.name.clone());
-    named.unwrap_or_else(crate::system::host_name)
+    named.unwrap_or_else(shard::host_name)
 }
 
 /// What `[link]` lets caches have of the network, or what a network of 1 Gbit/s has.
@@ -112,10 +97,10 @@ fn bandwidth_of(config: &Config) -> Bytes {
     }
 }
 
-fn open(config: &StoreConfig) -> Result<(Arc<dyn Store>, Kind), StoreError> {
+fn open(config: &StoreConfig) -> Result<(Arc<dyn Store>, &'static str), StoreError> {
     match &config.file {
-        Some(path) => Ok((Arc::new(in_file(path)?), Kind::File)),
-        None => Ok((in_etcd(config)?, Kind::Etcd)),
+        Some(path) => Ok((Arc::new(in_file(path)?), "file")),
+        None => Ok((in_etcd(config)?, "etcd")),
     }
 }
 

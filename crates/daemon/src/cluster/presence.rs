@@ -4,11 +4,11 @@
 //! its own.
 
 use super::Cluster;
-use crate::registry::{Entry, Phase, Registry};
+use crate::registry::Registry;
 use crate::shards::Shards;
 use api::cluster::{HostDisk, HostSays};
 use std::time::{Duration, Instant};
-use store::{Committed, Key, Lease, Renewed, StoreError, Write, keys};
+use store::{Leased, StoreError, keys};
 use units::errors::chain;
 
 /// How long a host counts as heard of.
@@ -29,9 +29,8 @@ pub(super) async fn keep(cluster: &Cluster, registry: &Registry, shards: &Shards
     };
     let mut present = Present {
         cluster,
-        key,
+        place: Leased::new(key),
         said: None,
-        when: Instant::now(),
         is_lost: false,
     };
     loop {
@@ -60,51 +59,27 @@ pub(super) async fn keep(cluster: &Cluster, registry: &Registry, shards: &Shards
     }
 }
 
-/// What was said last, and under which lease.
+/// What was said last, and when.
 struct Present<'a> {
     cluster: &'a Cluster,
-    key: Key,
-    said: Option<(Lease, HostSays)>,
-    when: Instant,
+    place: Leased,
+    said: Option<(Instant, HostSays)>,
     is_lost: bool,
 }
 
 impl Present<'_> {
     async fn say(&mut self, says: HostSays) -> Result<(), StoreError> {
-        let store = &self.cluster.store;
-        let is_said = self.said.as_ref().is_some_and(|(_, said)| *said == says);
-        if is_said && self.when.elapsed() < EVERY {
+        let is_said = |(at, said): &(Instant, HostSays)| *said == says && at.elapsed() < EVERY;
+        if self.said.as_ref().is_some_and(is_said) {
             return Ok(());
         }
-        self.when = Instant::now();
-        if let Some((lease, said)) = self.said.take() {
-            let renewed = store.renew(lease).await;
-            if renewed == Ok(Renewed::Stands) && said == says {
-                self.said = Some((lease, said));
-                return Ok(());
-            }
-            match renewed? {
-                Renewed::Stands => return self.put(lease, says).await,
-                Renewed::Ended => {}
-            }
-        }
-        let lease = store.lease(HEARD_FOR).await?;
-        self.put(lease, says).await
-    }
-
-    async fn put(&mut self, lease: Lease, says: HostSays) -> Result<(), StoreError> {
+        self.said = None;
         let value = serde_json::to_vec(&says)
             .map_err(|error| StoreError::Invalid(format!("this host's word: {error}")))?;
-        let write = Write::Put {
-            key: self.key.clone(),
-            value,
-            lease: Some(lease),
-        };
-        match self.cluster.store.commit(&[], &[write]).await? {
-            Committed::Done(_) => self.said = Some((lease, says)),
-            // The lease has ended meanwhile: the next time begins another one.
-            Committed::Refused => {}
-        }
+        let began = Instant::now();
+        let store = &*self.cluster.store;
+        let is_there = self.place.say(store, value, HEARD_FOR).await?;
+        self.said = is_there.then_some((began, says));
         Ok(())
     }
 }
@@ -116,7 +91,7 @@ fn says(registry: &Registry, shards: &Shards) -> HostSays {
         id: entry.id.to_string(),
         name: entry.config.name.to_string(),
         vm: entry.vm().to_string(),
-        state: state(entry).to_owned(),
+        state: entry.phase.state(),
     });
     let mut disks: Vec<_> = disks.collect();
     disks.sort_by(|one, other| one.name.cmp(&other.name));
@@ -124,15 +99,5 @@ fn says(registry: &Registry, shards: &Shards) -> HostSays {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         flash_bytes: shards.flash_bytes(),
         disks,
-    }
-}
-
-fn state(entry: &Entry) -> &'static str {
-    match entry.phase {
-        Phase::Attached { .. } => "attached",
-        Phase::Standby { .. } => "standby",
-        Phase::Waiting { .. } => "waiting",
-        Phase::Attaching => "attaching",
-        Phase::Forgetting { .. } | Phase::Detaching { .. } => "detaching",
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Cluster, board};
 use api::cluster::{ClusterDisk, ClusterHost, ClusterStatus, HostSays, StoreState};
-use api::types::Problem;
+use api::types::{DiskState, Problem};
 use placement::FleetReport;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -47,7 +47,7 @@ impl View {
         let seen = last.as_ref().map(|(_, seen)| seen.clone());
         let Seen { hosts, disks } = seen.unwrap_or_default();
         let store = StoreState {
-            kind: self.cluster.kind.word().to_owned(),
+            kind: self.cluster.kind.to_owned(),
             answers: problem.is_none(),
             problem,
             remedy,
@@ -91,7 +91,7 @@ fn seen(hosts: &Everything, owners: &Everything) -> Seen {
             of.name.clone_from(&disk.name);
             of.vm.clone_from(&disk.vm);
             of.lists.push(host.name.clone());
-            if disk.state == "attached" {
+            if disk.state == DiskState::Attached {
                 of.host = Some(host.name.clone());
             }
         }
