@@ -36,6 +36,7 @@ mod error;
 pub mod latency;
 pub mod limits;
 pub mod methods;
+mod names;
 mod plan;
 mod problem;
 mod rate;

@@ -14,11 +14,12 @@
 //! - Two sources that see the same pair see the same bytes: the larger average counts, not the sum.
 
 use crate::error::TrafficError;
-use crate::limits::{SOURCES_MAX, VMS_MAX};
-use crate::traffic::{TrafficMatrix, check_name};
+use crate::limits::SOURCES_MAX;
+use crate::names::{Names, check_name};
+use crate::traffic::TrafficMatrix;
 use std::collections::BTreeMap;
 use units::number::real;
-use units::{Duration, Instant, Map};
+use units::{Duration, Instant};
 
 /// The time in which an observation's weight falls by a factor of e.
 pub const DAY: Duration = Duration::from_secs(86_400);
@@ -37,8 +38,7 @@ pub struct Exchanged<'a> {
 /// Averages of what sources have reported.
 #[derive(Clone, Debug, Default)]
 pub struct Smoothing {
-    names: Vec<String>,
-    places: Map<String, usize>,
+    names: Names,
     sources: BTreeMap<String, Source>,
 }
 
@@ -78,7 +78,10 @@ impl Smoothing {
         }
         let mut bytes: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for pair in pairs {
-            let (first, second) = (self.place(pair.first)?, self.place(pair.second)?);
+            let (first, second) = (
+                self.names.place(pair.first)?,
+                self.names.place(pair.second)?,
+            );
             let key = (first.min(second), first.max(second));
             let sum = bytes.entry(key).or_default();
             *sum = sum.saturating_add(pair.bytes);
@@ -97,19 +100,6 @@ impl Smoothing {
         Ok(())
     }
 
-    fn place(&mut self, name: &str) -> Result<usize, TrafficError> {
-        if let Some(place) = self.places.get(name) {
-            return Ok(*place);
-        }
-        check_name(name)?;
-        if self.names.len() == VMS_MAX {
-            return Err(TrafficError::TooMany);
-        }
-        self.places.insert(name.to_owned(), self.names.len());
-        self.names.push(name.to_owned());
-        Ok(self.names.len() - 1)
-    }
-
     /// The averages: VMs in the order in which they were first reported.
     ///
     /// # Errors
@@ -123,7 +113,7 @@ impl Smoothing {
                 *known = known.max(average);
             }
         }
-        let mut matrix = TrafficMatrix::of_vms(self.names.iter().map(String::as_str))?;
+        let mut matrix = TrafficMatrix::of_vms(self.names.all().iter().map(String::as_str))?;
         for ((first, second), rate) in largest {
             matrix.add(first, second, rate)?;
         }

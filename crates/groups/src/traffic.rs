@@ -4,14 +4,13 @@
 //! both cross the link when only one of the two is across. What a VM sends to itself never crosses, and is not kept.
 
 use crate::error::TrafficError;
-use crate::limits::{NAME_CHARS_MAX, RATE_BYTES_MAX, VMS_MAX};
-use units::Map;
+use crate::limits::RATE_BYTES_MAX;
+use crate::names::{Names, shown};
 
 /// Rates between named VMs: finite, not negative, symmetric, zero on the diagonal.
 #[derive(Clone, Debug, Default)]
 pub struct TrafficMatrix {
-    names: Vec<String>,
-    places: Map<String, usize>,
+    names: Names,
     /// Row by row.
     rates: Vec<f64>,
     clamped: usize,
@@ -28,7 +27,7 @@ impl TrafficMatrix {
             if matrix.index_of(name).is_some() {
                 return Err(TrafficError::Twice(name.to_owned()));
             }
-            matrix.name_one(name)?;
+            matrix.names.place(name)?;
         }
         let vms = matrix.names.len();
         matrix.rates = vec![0.0; vms * vms];
@@ -46,7 +45,8 @@ impl TrafficMatrix {
         let mut found = Vec::new();
         for (first, second, rate) in pairs {
             check_rate(first, second, rate)?;
-            found.push((matrix.name_one(first)?, matrix.name_one(second)?, rate));
+            let names = &mut matrix.names;
+            found.push((names.place(first)?, names.place(second)?, rate));
         }
         let vms = matrix.names.len();
         matrix.rates = vec![0.0; vms * vms];
@@ -64,7 +64,8 @@ impl TrafficMatrix {
     /// # Panics
     /// If there are no such VMs.
     pub fn add(&mut self, first: usize, second: usize, rate: f64) -> Result<(), TrafficError> {
-        check_rate(&self.names[first], &self.names[second], rate)?;
+        let names = self.names.all();
+        check_rate(&names[first], &names[second], rate)?;
         self.put(first, second, rate);
         Ok(())
     }
@@ -81,19 +82,6 @@ impl TrafficMatrix {
         self.rates[second * vms + first] = sum;
     }
 
-    fn name_one(&mut self, name: &str) -> Result<usize, TrafficError> {
-        if let Some(place) = self.places.get(name) {
-            return Ok(*place);
-        }
-        check_name(name)?;
-        if self.names.len() == VMS_MAX {
-            return Err(TrafficError::TooMany);
-        }
-        self.places.insert(name.to_owned(), self.names.len());
-        self.names.push(name.to_owned());
-        Ok(self.names.len() - 1)
-    }
-
     /// The traffic among these VMs alone, in their order. A VM that the matrix does not know has none.
     ///
     /// # Errors
@@ -104,7 +92,7 @@ impl TrafficMatrix {
     ) -> Result<Self, TrafficError> {
         let mut chosen = Self::of_vms(names)?;
         let known: Vec<Option<usize>> = chosen
-            .names
+            .names()
             .iter()
             .map(|name| self.index_of(name))
             .collect();
@@ -125,12 +113,12 @@ impl TrafficMatrix {
 
     /// Their names, by index.
     pub fn names(&self) -> &[String] {
-        &self.names
+        self.names.all()
     }
 
     /// The index of a VM.
     pub fn index_of(&self, name: &str) -> Option<usize> {
-        self.places.get(name).copied()
+        self.names.find(name)
     }
 
     /// The traffic of a pair, in bytes a second.
@@ -180,22 +168,10 @@ fn check_rate(first: &str, second: &str, rate: f64) -> Result<(), TrafficError> 
     })
 }
 
-pub(crate) fn check_name(name: &str) -> Result<(), TrafficError> {
-    let chars = name.chars().take(NAME_CHARS_MAX + 1).count();
-    if (1..=NAME_CHARS_MAX).contains(&chars) && !name.contains(char::is_control) {
-        return Ok(());
-    }
-    Err(TrafficError::Name { name: shown(name) })
-}
-
-/// A name as an error shows it.
-fn shown(name: &str) -> String {
-    name.chars().take(40).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{NAME_CHARS_MAX, VMS_MAX};
 
     #[test]
     fn both_directions_of_a_pair_are_one_rate() {
