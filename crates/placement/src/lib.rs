@@ -27,6 +27,7 @@ pub mod moving;
 mod name;
 mod plan;
 mod rules;
+mod rules_file;
 pub mod shares;
 #[cfg(test)]
 mod testkit;
@@ -45,3 +46,4 @@ pub use mode::Mode;
 pub use name::{Name, NameError};
 pub use plan::{Change, Expected, Outlook, Plan, Proposed, Reason, Rejected, Short, Why};
 pub use rules::{Objective, Rules, RulesError, WINDOW};
+pub use rules_file::{Base, RulesFile, RulesFileError};

@@ -1,7 +1,7 @@
 //! A plan as a value: what is proposed and why, what is expected, what was refused, what flash is missing.
 
 use crate::name::Name;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use units::Bytes;
 
 /// What a round of planning came to.
@@ -33,7 +33,7 @@ pub struct Outlook {
 }
 
 /// A proposed move.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proposed {
     /// The VM.
     pub vm: Name,
@@ -42,10 +42,10 @@ pub struct Proposed {
     /// Where it should go.
     pub to: Name,
     /// Its predicted working set.
-    #[serde(rename = "demand_bytes", serialize_with = "number_of_bytes")]
+    #[serde(rename = "demand_bytes", with = "number_of_bytes")]
     pub demand: Bytes,
     /// What of its cache the origin lacks.
-    #[serde(rename = "dirty_bytes", serialize_with = "number_of_bytes")]
+    #[serde(rename = "dirty_bytes", with = "number_of_bytes")]
     pub dirty: Bytes,
     /// Why its host has to send a VM.
     pub why: Why,
@@ -54,7 +54,7 @@ pub struct Proposed {
 }
 
 /// Why a host has to send a VM.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Why {
     /// Its load.
     pub load: f64,
@@ -65,7 +65,7 @@ pub struct Why {
 }
 
 /// What a move is expected to do.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// The source.
     pub source: Change,
@@ -86,7 +86,7 @@ pub struct Expected {
 }
 
 /// A host without and with a move.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Load without it.
     pub load_before: f64,
@@ -199,16 +199,25 @@ pub struct Short {
     /// Its load.
     pub load: f64,
     /// Flash that would bring it below its bound.
-    #[serde(rename = "missing_bytes", serialize_with = "number_of_bytes")]
+    #[serde(rename = "missing_bytes", with = "number_of_bytes")]
     pub missing: Bytes,
     /// By what its VMs' shares are scaled against their working sets, at most 1.
     pub scale: f64,
 }
 
-#[allow(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
-fn number_of_bytes<S: serde::Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(bytes.get())
+mod number_of_bytes {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use units::Bytes;
+
+    #[allow(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde calls it with a reference"
+    )]
+    pub(super) fn serialize<S: Serializer>(bytes: &Bytes, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(bytes.get())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+        u64::deserialize(from).map(Bytes::new)
+    }
 }

@@ -5,7 +5,11 @@
 //! | `hosts/HOST` | what the host is | a lease of the host |
 //! | `load/HOST` | what its VMs wanted in the last window | a lease of some windows |
 //! | `disks/DISK/owner` | who has the disk | for ever |
-//! | `moves/ID` | how far a move is, and who drives it | until it is archived |
+//! | `moves/VM` | how far the VM's last move is, and who drives it | until its next move |
+//! | `orders/VM` | what the driver wants of the move's two hosts | as its move |
+//! | `answers/VM/HOST` | what a host has answered | as its move |
+//! | `pace/VM` | what a migration may send in a second | a lease of who says it |
+//! | `turns` | raised whenever a move begins at its hosts, so that two begin one after the other | for ever |
 //! | `plans/ID` | what was planned, and what came of it | a lease of 30 days |
 //! | `leader/balance` | who plans | a lease of that host |
 //! | `settings/NAME` | modes, limits, pins | for ever |
@@ -21,6 +25,12 @@ pub const LOADS: Folder = Folder("load");
 pub const OWNERS: Folder = Folder("disks");
 /// Folder of moves.
 pub const MOVES: Folder = Folder("moves");
+/// Folder of what drivers want of hosts.
+pub const ORDERS: Folder = Folder("orders");
+/// Folder of what hosts have answered.
+pub const ANSWERS: Folder = Folder("answers");
+/// Folder of what migrations may send.
+pub const PACES: Folder = Folder("pace");
 /// Folder of plans.
 pub const PLANS: Folder = Folder("plans");
 /// Folder of settings.
@@ -66,12 +76,41 @@ pub fn owned(key: &Key) -> Option<DiskId> {
     rest.strip_suffix("/owner")?.parse().ok()
 }
 
-/// Where a move is.
+/// Where a VM's move is.
 ///
 /// # Errors
-/// [`InvalidKey`] if that cannot be its name.
-pub fn moving(id: &str) -> Result<Key, InvalidKey> {
-    MOVES.prefix().key(id)
+/// [`InvalidKey`] if the VM's name has anything else than a DNS name or underscores.
+pub fn moving(vm: &str) -> Result<Key, InvalidKey> {
+    MOVES.prefix().key(vm)
+}
+
+/// Where it says what the driver of a VM's move wants.
+///
+/// # Errors
+/// As [`moving`].
+pub fn order(vm: &str) -> Result<Key, InvalidKey> {
+    ORDERS.prefix().key(vm)
+}
+
+/// Where a host answers the driver of a VM's move.
+///
+/// # Errors
+/// As [`moving`].
+pub fn answer(vm: &str, host: &str) -> Result<Key, InvalidKey> {
+    ANSWERS.prefix().key(&format!("{vm}/{host}"))
+}
+
+/// Where it says what a VM's migration may send.
+///
+/// # Errors
+/// As [`moving`].
+pub fn pace(vm: &str) -> Result<Key, InvalidKey> {
+    PACES.prefix().key(vm)
+}
+
+/// What is raised whenever a move begins at its hosts.
+pub fn turns() -> Key {
+    constant("turns")
 }
 
 /// Where a plan is.

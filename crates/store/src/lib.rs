@@ -17,11 +17,13 @@
 
 #![forbid(unsafe_code)]
 
+mod changes;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod error;
 #[cfg(feature = "etcd")]
 mod etcd;
+mod exclusive;
 mod file;
 mod key;
 pub mod keys;
@@ -30,9 +32,11 @@ mod memory;
 mod tree;
 mod whole;
 
+pub use changes::Changes;
 pub use error::StoreError;
 #[cfg(feature = "etcd")]
 pub use etcd::{Etcd, EtcdOptions, TlsFiles};
+pub use exclusive::Exclusive;
 pub use file::FileStore;
 pub use key::{InvalidKey, Key, Prefix};
 pub use leased::Leased;

@@ -1,9 +1,9 @@
 //! Arguments of `hearth plan`.
 
-use super::rules::{Base, RulesFile};
+use super::rules::{self, Base};
 use crate::terminal::exit::{CliError, Exit};
 use clap::{Args, ValueEnum, ValueHint};
-use placement::{Objective, Rules};
+use placement::{Objective, Rules, RulesFile};
 use std::path::PathBuf;
 use units::Duration;
 
@@ -88,26 +88,29 @@ impl Plan {
 }
 
 impl RuleArgs {
-    fn rules(&self) -> Result<Rules, CliError> {
-        let mut file = match &self.rules {
-            Some(path) => RulesFile::read(path)?,
+    /// What the file and the options say.
+    pub(crate) fn written(&self) -> Result<RulesFile, CliError> {
+        let file = match &self.rules {
+            Some(path) => rules::read(path)?,
             None => RulesFile::default(),
         };
-        file.base = self.base.or(file.base);
-        file.objective = self.objective.map(Objective::from).or(file.objective);
-        file.windows = self.windows.or(file.windows);
-        file.margin = self.margin.or(file.margin);
-        file.window = self.window.map(|time| time.to_string()).or(file.window);
-        file.rest_windows = self.rest_windows.or(file.rest_windows);
-        file.arrivals = self.arrivals.or(file.arrivals);
-        file.outbound = self.outbound.or(file.outbound);
-        file.cluster = self.cluster.or(file.cluster);
-        file.worth = self.worth.or(file.worth);
-        file.horizon = self.horizon.map(|time| time.to_string()).or(file.horizon);
-        let rules = file.rules()?;
-        rules
-            .check()
-            .map_err(|error| CliError::of(Exit::Usage, &error))?;
-        Ok(rules)
+        Ok(RulesFile {
+            base: self.base.map(placement::Base::from).or(file.base),
+            objective: self.objective.map(Objective::from).or(file.objective),
+            windows: self.windows.or(file.windows),
+            margin: self.margin.or(file.margin),
+            window: self.window.map(|time| time.to_string()).or(file.window),
+            rest_windows: self.rest_windows.or(file.rest_windows),
+            arrivals: self.arrivals.or(file.arrivals),
+            outbound: self.outbound.or(file.outbound),
+            cluster: self.cluster.or(file.cluster),
+            worth: self.worth.or(file.worth),
+            horizon: self.horizon.map(|time| time.to_string()).or(file.horizon),
+        })
+    }
+
+    fn rules(&self) -> Result<Rules, CliError> {
+        let rules = self.written()?.rules();
+        rules.map_err(|error| CliError::of(Exit::Usage, &error))
     }
 }

@@ -99,6 +99,11 @@ impl Driver {
         self.known.as_ref().map(|(_, record)| record)
     }
 
+    /// The store's revision of the record that this driver knows.
+    pub fn revision(&self) -> Option<u64> {
+        self.known.as_ref().map(|(revision, _)| *revision)
+    }
+
     /// Whether this driver waits for the answer to an effect.
     pub const fn is_waiting(&self) -> bool {
         !matches!(self.pending, Pending::Nothing)
@@ -231,14 +236,7 @@ impl Driver {
 
     /// Commits a stage; the driver becomes this one.
     fn enter(&mut self, stage: Stage, now: Instant) -> Option<Effect> {
-        let record = self.record()?;
-        let then = Move {
-            stage,
-            since: now,
-            driver: Some(self.me.clone()),
-            step: record.step + 1,
-            ..record.clone()
-        };
+        let then = self.record()?.entered(stage, &self.me, now);
         self.commit(then)
     }
 

@@ -130,7 +130,10 @@ fn migrating(has_acted: bool, news: Option<Answer>, is_late: bool) -> Next {
         {
             withdraw(Cause::Aborted)
         }
-        _ if is_late => withdraw(Cause::Late),
+        // The VM runs at the target, and has its disks with its first write there: an idle one takes its time.
+        Some(Answer::Status(status)) if status.migration == Migration::Ended => Next::Wait,
+        Some(_) if is_late => withdraw(Cause::Late),
+        None if is_late => Next::Act(Action::Ask),
         _ => ask_or(Action::Migrate, has_acted, news),
     }
 }

@@ -72,7 +72,8 @@ pub enum Cause {
 }
 
 /// What is done at the hosts, as often as it is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Both hosts check the move; the target opens a standby, which warms.
     Prepare,
@@ -82,6 +83,21 @@ pub enum Action {
     Withdraw,
     /// Both hosts say how far they are. Changes nothing.
     Ask,
+}
+
+impl Cause {
+    /// The cause in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Cancelled => "an operator cancelled it",
+            Self::Refused => "a host refused to prepare it",
+            Self::Aborted => "the hypervisor's migration failed, or was cancelled",
+            Self::Late => "the hypervisor's migration took too long",
+            Self::Returned => "the target gave the disks back unchanged",
+            Self::Silent => "a host did not answer",
+            Self::DrainLate => "the target did not get everything in time",
+        }
+    }
 }
 
 impl Move {
@@ -95,6 +111,28 @@ impl Move {
             since: now,
             driver: None,
             step: 0,
+        }
+    }
+
+    /// The same move in another stage, driven from now on by this host.
+    pub fn entered(&self, stage: Stage, driver: &Name, now: Instant) -> Self {
+        Self {
+            stage,
+            since: now,
+            driver: Some(driver.clone()),
+            step: self.step + 1,
+            ..self.clone()
+        }
+    }
+
+    /// The next move of a VM whose last one has this record: its steps go on, so that nothing which is still on its
+    /// way for the last one is carried out for this one.
+    pub fn after(last: &Self, from: Name, to: Name, now: Instant) -> Self {
+        let step = last.step + 1;
+        let vm = last.vm.clone();
+        Self {
+            step,
+            ..Self::planned(vm, from, to, now)
         }
     }
 }
@@ -113,6 +151,19 @@ impl Stage {
             Self::Prepared | Self::Migrating => Some(Self::Withdrawing(Cause::Cancelled)),
             _ => None,
         }
+    }
+
+    /// Why the move ends, or has ended, otherwise than planned.
+    pub const fn cause(self) -> Option<Cause> {
+        match self {
+            Self::Withdrawing(cause) | Self::RolledBack(cause) | Self::Failed(cause) => Some(cause),
+            _ => None,
+        }
+    }
+
+    /// Whether something was done for it at its hosts, and it has not ended.
+    pub const fn is_under_way(self) -> bool {
+        !self.is_final() && !matches!(self, Self::Planned | Self::Approved)
     }
 
     /// Its word.

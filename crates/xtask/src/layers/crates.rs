@@ -176,6 +176,18 @@ pub(super) const TABLE: &[Crate] = &[
     Crate {
         may_be_unsafe: false,
         ..shell(
+            "executor",
+            "crates/executor",
+            &["placement", "store", "units"],
+        )
+    },
+    Crate {
+        may_be_unsafe: false,
+        ..shell("hypervisor", "crates/hypervisor", &[])
+    },
+    Crate {
+        may_be_unsafe: false,
+        ..shell(
             "at-rest",
             "crates/at-rest",
             &["units", "block-io", "durable-file"],
@@ -330,6 +342,8 @@ pub(super) const TABLE: &[Crate] = &[
             "crates/daemon",
             &[
                 "api",
+                "executor",
+                "hypervisor",
                 "placement",
                 "store",
                 "monitor",

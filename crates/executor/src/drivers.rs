@@ -1,0 +1,101 @@
+//! The moves that this host drives: those whose record names it, and, while it plans for the cluster, those whose
+//! driver is gone.
+
+use crate::driving::drive;
+use crate::records::{Recorded, all};
+use placement::Name;
+use placement::moving::{Event, Timeouts};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use store::{Revision, Store, StoreError, everything, keys};
+use tokio::task::JoinHandle;
+
+/// How often a driver looks after its move, and this host after moves.
+pub const EVERY: Duration = Duration::from_secs(1);
+
+/// This host as a driver of moves.
+pub struct Drivers {
+    store: Arc<dyn Store>,
+    me: Name,
+    timeouts: Timeouts,
+    every: Duration,
+    /// Whether this host plans for the cluster, and takes over what others have left.
+    leads: Arc<AtomicBool>,
+    driven: BTreeMap<Name, JoinHandle<()>>,
+}
+
+impl Drivers {
+    /// Nothing is driven yet.
+    pub fn new(store: Arc<dyn Store>, me: Name, leads: Arc<AtomicBool>) -> Self {
+        Self {
+            store,
+            me,
+            timeouts: Timeouts::default(),
+            every: EVERY,
+            leads,
+            driven: BTreeMap::new(),
+        }
+    }
+
+    /// Drives moves with these times, and looks so often.
+    #[must_use]
+    pub fn with(mut self, timeouts: Timeouts, every: Duration) -> Self {
+        (self.timeouts, self.every) = (timeouts, every);
+        self
+    }
+
+    /// Drives moves for as long as this runs.
+    pub async fn keep(mut self) {
+        let mut changes = store::Changes::new(keys::MOVES.prefix());
+        loop {
+            let seen = match self.look().await {
+                Ok(seen) => seen,
+                Err(error) => {
+                    tracing::debug!(%error, "moves are not seen");
+                    Revision(0)
+                }
+            };
+            if seen == Revision(0) {
+                tokio::time::sleep(self.every).await;
+            } else {
+                changes.wait(&*self.store, seen, self.every).await;
+            }
+        }
+    }
+
+    async fn look(&mut self) -> Result<Revision, StoreError> {
+        self.driven.retain(|_, task| !task.is_finished());
+        let hosts = everything(&*self.store, &keys::HOSTS.prefix()).await?;
+        let heard = hosts.entries.iter();
+        let heard = heard.filter_map(|entry| entry.key.below(&keys::HOSTS.prefix()));
+        let heard: BTreeSet<&str> = heard.collect();
+        for Recorded { record, .. } in all(&*self.store).await? {
+            if record.stage.is_final() || self.driven.contains_key(&record.vm) {
+                continue;
+            }
+            let Some(driver) = &record.driver else {
+                continue;
+            };
+            let first = if *driver == self.me {
+                None
+            } else if self.leads.load(Ordering::Relaxed) && !heard.contains(driver.as_str()) {
+                tracing::warn!(vm = %record.vm, %driver, "the driver of a move is gone: this host goes on");
+                Some(Event::DriverLost)
+            } else {
+                continue;
+            };
+            let task = drive(
+                Arc::clone(&self.store),
+                self.me.clone(),
+                record.vm.clone(),
+                self.timeouts,
+                first,
+                self.every,
+            );
+            self.driven.insert(record.vm, tokio::spawn(task));
+        }
+        Ok(hosts.revision)
+    }
+}

@@ -1,0 +1,113 @@
+//! How a driver and the two hosts of its move speak: `orders/VM` and `answers/VM/HOST`.
+
+use crate::answers::HostAnswer;
+use crate::error::MoveError;
+use placement::moving::{Action, Move};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use store::{Committed, Compare, Revision, Store, StoreError, Versioned, Write, keys};
+use tokio::time::Instant;
+
+/// How often answers are looked for, at first and at most.
+const LOOK_FIRST: Duration = Duration::from_millis(20);
+const LOOK_LATER: Duration = Duration::from_millis(500);
+
+/// What a driver wants of the two hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) action: Action,
+    /// The record's step.
+    pub(crate) step: u64,
+    /// What the answers to this order carry.
+    pub(crate) ticket: u64,
+}
+
+/// What a host has answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    /// Of the order.
+    pub(crate) ticket: u64,
+    /// The step that the order carried.
+    pub step: u64,
+    /// The answer.
+    pub answer: HostAnswer,
+}
+
+impl Order {
+    /// What is at `orders/VM`, unless it is of another release.
+    pub(crate) fn of(found: &Versioned) -> Option<Self> {
+        serde_json::from_slice(&found.value).ok()
+    }
+
+    /// Puts an order while the record has this revision.
+    pub(crate) async fn put(
+        &self,
+        store: &dyn Store,
+        vm: &str,
+        revision: Revision,
+    ) -> Result<Committed, MoveError> {
+        let when = [Compare::Unchanged(keys::moving(vm)?, revision)];
+        let value = serde_json::to_vec(self).expect("an order is JSON");
+        let put = Write::put(keys::order(vm)?, value);
+        Ok(store.commit(&when, &[put]).await?)
+    }
+}
+
+impl Said {
+    /// What is at `answers/VM/HOST`, unless it is of another release.
+    pub(crate) fn of(found: &Versioned) -> Option<Self> {
+        serde_json::from_slice(&found.value).ok()
+    }
+
+    /// Puts an answer.
+    pub(crate) async fn put(
+        &self,
+        store: &dyn Store,
+        vm: &str,
+        host: &str,
+    ) -> Result<(), MoveError> {
+        let value = serde_json::to_vec(self).expect("an answer is JSON");
+        let put = Write::put(keys::answer(vm, host)?, value);
+        store.commit(&[], &[put]).await?;
+        Ok(())
+    }
+}
+
+/// What the two hosts of a move answered to an order: the source and the target.
+pub(crate) type Both = (Option<HostAnswer>, Option<HostAnswer>);
+
+/// Waits until both hosts have answered, `is_enough` says that what there is is enough, or this time has passed.
+pub(crate) async fn answers(
+    store: &dyn Store,
+    of: &Move,
+    ticket: u64,
+    at_most: Duration,
+    is_enough: impl Fn(&Both) -> bool,
+) -> Result<Both, MoveError> {
+    let began = Instant::now();
+    let mut pause = LOOK_FIRST;
+    loop {
+        let source = said(store, of, of.from.as_str(), ticket).await?;
+        let target = said(store, of, of.to.as_str(), ticket).await?;
+        let both = (source, target);
+        let is_all = both.0.is_some() && both.1.is_some();
+        if is_all || is_enough(&both) || began.elapsed() >= at_most {
+            return Ok(both);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(LOOK_LATER);
+    }
+}
+
+async fn said(
+    store: &dyn Store,
+    of: &Move,
+    host: &str,
+    ticket: u64,
+) -> Result<Option<HostAnswer>, MoveError> {
+    let key = keys::answer(of.vm.as_str(), host)?;
+    let found: Result<_, StoreError> = store.get(&key).await;
+    let said = found?.as_ref().and_then(Said::of);
+    let said = said.filter(|said| said.ticket == ticket);
+    Ok(said.map(|said| said.answer))
+}

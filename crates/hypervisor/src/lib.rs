@@ -1,0 +1,112 @@
+//! Who migrates a VM: libvirt by its program `virsh`, QEMU by its monitor, or a program of the operator's.
+//!
+//! ```text
+//!   Hypervisor ─┬─ Virsh   virsh migrate | domstate | domjobinfo | domjobabort | migrate-setspeed
+//!               ├─ Qmp     migrate | query-status | query-migrate | migrate_cancel | migrate-set-parameters
+//!               └─ Hook    PROGRAM start | state | cancel | pace
+//! ```
+//!
+//! Each is asked anew what is so, and nothing is remembered that a restart would lose, but why a migration failed. There
+//! is no binding to libvirt's library: its program is there where libvirt is.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod hook;
+mod program;
+mod qmp;
+mod template;
+mod virsh;
+
+pub use error::HypervisorError;
+pub use hook::Hook;
+pub use qmp::Qmp;
+pub use template::Template;
+pub use virsh::Virsh;
+
+/// What is migrated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// The VM.
+    pub vm: String,
+    /// The host that it leaves.
+    pub from: String,
+    /// The host that it goes to.
+    pub to: String,
+    /// Bytes a second that the migration may send; as the hypervisor has it, for `None`.
+    pub pace: Option<u64>,
+}
+
+/// How a VM is at this host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// It runs here, or is paused here; one that is only expected does not.
+    pub runs: bool,
+    /// A migration from here is under way.
+    pub migrates: bool,
+    /// The last migration from here has ended well.
+    pub completed: bool,
+    /// Why the last migration from here failed.
+    pub failed: Option<String>,
+}
+
+/// Who migrates the VMs of this host.
+#[derive(Debug)]
+pub enum Hypervisor {
+    /// libvirt.
+    Virsh(Virsh),
+    /// QEMU without libvirt.
+    Qmp(Qmp),
+    /// The operator's program.
+    Hook(Hook),
+}
+
+impl Hypervisor {
+    /// Begins to migrate a VM, unless it is on its way already. Returns once that is begun.
+    ///
+    /// # Errors
+    /// If the hypervisor cannot be asked, or does not begin.
+    pub async fn start(&self, migration: &Migration) -> Result<(), HypervisorError> {
+        match self {
+            Self::Virsh(virsh) => virsh.start(migration).await,
+            Self::Qmp(qmp) => qmp.start(migration).await,
+            Self::Hook(hook) => hook.start(migration).await,
+        }
+    }
+
+    /// How the VM is here.
+    ///
+    /// # Errors
+    /// If the hypervisor cannot be asked.
+    pub async fn state(&self, vm: &str) -> Result<State, HypervisorError> {
+        match self {
+            Self::Virsh(virsh) => virsh.state(vm).await,
+            Self::Qmp(qmp) => qmp.state(vm).await,
+            Self::Hook(hook) => hook.state(vm).await,
+        }
+    }
+
+    /// Cancels a migration from here, and waits until there is none. One that has ended meanwhile is left as it is.
+    ///
+    /// # Errors
+    /// If the hypervisor cannot be asked, or the migration does not end.
+    pub async fn cancel(&self, vm: &str) -> Result<(), HypervisorError> {
+        match self {
+            Self::Virsh(virsh) => virsh.cancel(vm).await,
+            Self::Qmp(qmp) => qmp.cancel(vm).await,
+            Self::Hook(hook) => hook.cancel(vm).await,
+        }
+    }
+
+    /// Lets a migration that is under way send so many bytes a second.
+    ///
+    /// # Errors
+    /// If the hypervisor cannot be asked, or refuses.
+    pub async fn pace(&self, vm: &str, bytes: u64) -> Result<(), HypervisorError> {
+        match self {
+            Self::Virsh(virsh) => virsh.pace(vm, bytes).await,
+            Self::Qmp(qmp) => qmp.pace(vm, bytes).await,
+            Self::Hook(hook) => hook.pace(vm, bytes).await,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! QEMU without libvirt: the monitor's socket of each VM (QMP), opened for one command and closed again.
+
+use crate::error::HypervisorError;
+use crate::template::Template;
+use crate::{Migration, State};
+use serde_json::{Value, json};
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+
+/// How long a conversation may take.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// How long a cancelled migration may take to end.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The VMs' monitors.
+#[derive(Debug)]
+pub struct Qmp {
+    socket: Template,
+    incoming: Template,
+}
+
+impl Qmp {
+    /// Each VM's monitor is at `socket`, and migrates to `incoming`, where a QEMU waits for it.
+    pub fn new(socket: Template, incoming: Template) -> Self {
+        Self { socket, incoming }
+    }
+
+    pub(crate) async fn start(&self, migration: &Migration) -> Result<(), HypervisorError> {
+        let vm = &migration.vm;
+        if self.state(vm).await?.migrates {
+            return Ok(());
+        }
+        if let Some(pace) = migration.pace {
+            self.pace(vm, pace).await?;
+        }
+        let uri = self.incoming.fill(migration);
+        self.ask(vm, "migrate", json!({ "uri": uri })).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn state(&self, vm: &str) -> Result<State, HypervisorError> {
+        let status = match self.ask(vm, "query-status", json!({})).await {
+            Ok(status) => status,
+            // No QEMU listens there: the VM is not here.
+            Err(HypervisorError::Monitor { source, .. }) if is_gone(&source) => {
+                return Ok(State::default());
+            }
+            Err(error) => return Err(error),
+        };
+        let migration = self.ask(vm, "query-migrate", json!({})).await?;
+        Ok(state_of(&status, &migration))
+    }
+
+    pub(crate) async fn cancel(&self, vm: &str) -> Result<(), HypervisorError> {
+        let mut waited = Duration::ZERO;
+        while self.state(vm).await?.migrates {
+            if waited >= CANCELLED_WITHIN {
+                return Err(HypervisorError::GoesOn(vm.to_owned()));
+            }
+            self.ask(vm, "migrate_cancel", json!({})).await?;
+            tokio::time::sleep(LOOK_EVERY).await;
+            waited += LOOK_EVERY;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn pace(&self, vm: &str, bytes: u64) -> Result<(), HypervisorError> {
+        let arguments = json!({ "max-bandwidth": bytes });
+        let asked = self.ask(vm, "migrate-set-parameters", arguments).await;
+        asked.map(drop)
+    }
+
+    /// Gives one command, and returns what QEMU answers.
+    async fn ask(
+        &self,
+        vm: &str,
+        command: &'static str,
+        arguments: Value,
+    ) -> Result<Value, HypervisorError> {
+        let socket = self.socket.of_vm(vm);
+        let answer = tokio::time::timeout(ANSWERS_WITHIN, converse(&socket, command, arguments));
+        let late = || {
+            let said = "another program may be connected, and QEMU serves one at a time";
+            Err(io::Error::new(io::ErrorKind::TimedOut, said))
+        };
+        let answer = answer.await.unwrap_or_else(|_| late());
+        let answer = answer.map_err(|source| HypervisorError::Monitor { socket, source })?;
+        answer.map_err(|said| HypervisorError::Command { command, said })
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
+}
+
+/// What QEMU answers to a command, or why it refuses.
+async fn converse(
+    socket: &str,
+    command: &str,
+    arguments: Value,
+) -> io::Result<Result<Value, String>> {
+    let mut stream = BufReader::new(UnixStream::connect(socket).await?);
+    let greeting = line(&mut stream).await?;
+    if greeting.get("QMP").is_none() {
+        return Err(io::Error::other("what answers is not QEMU's monitor"));
+    }
+    if let Err(said) = said(&mut stream, &json!({ "execute": "qmp_capabilities" })).await? {
+        return Ok(Err(said));
+    }
+    let command = json!({ "execute": command, "arguments": arguments });
+    said(&mut stream, &command).await
+}
+
+async fn said(
+    stream: &mut BufReader<UnixStream>,
+    command: &Value,
+) -> io::Result<Result<Value, String>> {
+    stream.write_all(format!("{command}\n").as_bytes()).await?;
+    loop {
+        let mut said = line(stream).await?;
+        if let Some(error) = said.get("error") {
+            let text = error.get("desc").and_then(Value::as_str);
+            return Ok(Err(text.unwrap_or("without a reason").to_owned()));
+        }
+        if let Some(answer) = said.get_mut("return") {
+            return Ok(Ok(answer.take()));
+        }
+        // An event.
+    }
+}
+
+async fn line(stream: &mut BufReader<UnixStream>) -> io::Result<Value> {
+    let mut line = String::new();
+    if stream.read_line(&mut line).await? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    serde_json::from_str(&line).map_err(io::Error::other)
+}
+
+fn state_of(status: &Value, migration: &Value) -> State {
+    let word = |of: &Value| of.get("status").and_then(Value::as_str).map(str::to_owned);
+    let status = word(status).unwrap_or_default();
+    let migration_status = word(migration).unwrap_or_default();
+    let reason = migration.get("error-desc").and_then(Value::as_str);
+    let runs = !matches!(
+        status.as_str(),
+        "inmigrate" | "postmigrate" | "shutdown" | "finish-migrate" | ""
+    );
+    // A QEMU that was migrated to says "completed" of the migration by which it came.
+    let went = status == "postmigrate";
+    State {
+        runs,
+        migrates: matches!(
+            migration_status.as_str(),
+            "setup"
+                | "active"
+                | "device"
+                | "pre-switchover"
+                | "postcopy-active"
+                | "cancelling"
+                | "wait-unplug"
+        ),
+        completed: went && migration_status == "completed",
+        failed: matches!(migration_status.as_str(), "failed" | "cancelled")
+            .then(|| reason.unwrap_or(&migration_status).to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(status: &str, migration: &str) -> State {
+        state_of(
+            &json!({ "status": status }),
+            &json!({ "status": migration }),
+        )
+    }
+
+    #[test]
+    fn a_vm_that_has_left_runs_here_no_more() {
+        let left = state("postmigrate", "completed");
+        assert!(left.completed && !left.runs && !left.migrates);
+        let came = state("running", "completed");
+        assert!(came.runs && !came.completed);
+        assert!(!state("inmigrate", "active").runs);
+        assert!(state("running", "active").migrates);
+        let failed = state("running", "failed");
+        assert_eq!(failed.failed.as_deref(), Some("failed"));
+        assert!(failed.runs);
+        assert_eq!(
+            state("running", ""),
+            State {
+                runs: true,
+                ..State::default()
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn no_qemu_is_no_vm() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("{vm}.qmp").display().to_string();
+        let qmp = Qmp::new(Template::new(&socket), Template::new("tcp:{host}:1"));
+        assert_eq!(qmp.state("v").await.unwrap(), State::default());
+        assert!(qmp.pace("v", 1).await.is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! libvirt, by its own program.
+
+use crate::error::HypervisorError;
+use crate::program::{run, to_its_end};
+use crate::template::Template;
+use crate::{Migration, State};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::process::Command;
+
+/// How long a cancelled migration may take to end.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How long a migration may take to be refused before it counts as begun.
+const BEGINS_WITHIN: Duration = Duration::from_millis(500);
+
+/// libvirt at this host.
+#[derive(Debug)]
+pub struct Virsh {
+    connect: String,
+    destination: Template,
+    options: Vec<Template>,
+    runs: Arc<Mutex<BTreeMap<String, Run>>>,
+}
+
+/// A `virsh migrate` that this process has started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Run {
+    Going,
+    Ended,
+    Failed(String),
+}
+
+impl Virsh {
+    /// The libvirt at this URI, that migrates to the one at that.
+    pub fn new(connect: &str, destination: Template, options: Vec<Template>) -> Self {
+        Self {
+            connect: connect.to_owned(),
+            destination,
+            options,
+            runs: Arc::default(),
+        }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("virsh");
+        command.args(["-c", &self.connect]).args(words);
+        command
+    }
+
+    async fn ask(&self, words: &[&str]) -> Result<String, HypervisorError> {
+        let called = format!("virsh {}", words.join(" "));
+        run(self.command(words), &called).await?.well(&called)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, BTreeMap<String, Run>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) async fn start(&self, migration: &Migration) -> Result<(), HypervisorError> {
+        if self.state(&migration.vm).await?.migrates {
+            return Ok(());
+        }
+        let vm = migration.vm.clone();
+        let destination = self.destination.fill(migration);
+        let mut command = self.command(&["migrate"]);
+        command.args(self.options.iter().map(|option| option.fill(migration)));
+        if let Some(pace) = migration.pace {
+            command.args(["--bandwidth", &mib(pace).to_string()]);
+        }
+        command.args(["--domain", &vm, "--desturi", &destination]);
+        let called = format!("virsh migrate {vm} {destination}");
+        self.runs().insert(vm.clone(), Run::Going);
+        let runs = Arc::clone(&self.runs);
+        let begun = tokio::spawn(async move {
+            let ended = to_its_end(command, &called).await;
+            let run = match ended.and_then(|ended| ended.well(&called)) {
+                Ok(_) => Run::Ended,
+                Err(error) => Run::Failed(error.to_string()),
+            };
+            let mut runs = runs.lock().unwrap_or_else(PoisonError::into_inner);
+            runs.insert(vm, run);
+        });
+        // What is refused at once is refused to who asked.
+        let _ = tokio::time::timeout(BEGINS_WITHIN, begun).await;
+        match self.runs().get(&migration.vm) {
+            Some(Run::Failed(said)) => Err(HypervisorError::Refused {
+                program: "libvirt".to_owned(),
+                said: said.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) async fn state(&self, vm: &str) -> Result<State, HypervisorError> {
+        let run = self.runs().get(vm).cloned();
+        let called = format!("virsh domstate {vm}");
+        let asked = run_state(self.command(&["domstate", "--domain", vm]), &called).await?;
+        let mut state = State {
+            runs: asked,
+            migrates: run == Some(Run::Going),
+            completed: run == Some(Run::Ended) && !asked,
+            failed: None,
+        };
+        if let Some(Run::Failed(said)) = run {
+            state.failed = Some(said);
+        }
+        if state.runs && !state.migrates {
+            // One that was begun before this daemon was restarted, or by somebody else.
+            let job = self.ask(&["domjobinfo", "--domain", vm]).await?;
+            state.migrates = is_migrating(&job);
+        }
+        Ok(state)
+    }
+
+    pub(crate) async fn cancel(&self, vm: &str) -> Result<(), HypervisorError> {
+        let mut waited = Duration::ZERO;
+        while self.state(vm).await?.migrates {
+            if waited >= CANCELLED_WITHIN {
+                return Err(HypervisorError::GoesOn(vm.to_owned()));
+            }
+            // There may be no job yet, or no more.
+            let _ = self.ask(&["domjobabort", "--domain", vm]).await;
+            tokio::time::sleep(LOOK_EVERY).await;
+            waited += LOOK_EVERY;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn pace(&self, vm: &str, bytes: u64) -> Result<(), HypervisorError> {
+        let mib = mib(bytes).to_string();
+        let words = ["migrate-setspeed", "--domain", vm, "--bandwidth", &mib];
+        self.ask(&words).await.map(drop)
+    }
+}
+
+/// Whole MiB, as libvirt takes them; 0 would be no limit.
+fn mib(bytes: u64) -> u64 {
+    (bytes >> 20).max(1)
+}
+
+/// Whether the VM is here and was started.
+async fn run_state(command: Command, called: &str) -> Result<bool, HypervisorError> {
+    let ended = run(command, called).await?;
+    if !ended.status.success() && is_unknown(&ended.said) {
+        return Ok(false);
+    }
+    let state = ended.well(called)?;
+    Ok(!matches!(
+        state.trim(),
+        "shut off" | "crashed" | "in shutdown" | ""
+    ))
+}
+
+fn is_unknown(said: &str) -> bool {
+    said.contains("Domain not found") || said.contains("failed to get domain")
+}
+
+fn is_migrating(job: &str) -> bool {
+    let value = |name: &str| {
+        let line = job.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().to_owned())
+    };
+    let is_active = matches!(value("Job type:").as_deref(), Some("Bounded" | "Unbounded"));
+    is_active && value("Operation:").is_none_or(|operation| operation == "Outgoing migration")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_a_migration_if_it_goes_out() {
+        assert!(is_migrating(
+            "Job type:         Unbounded   \nOperation:        Outgoing migration\nTime elapsed: 10 ms"
+        ));
+        assert!(!is_migrating("Job type:         None        \n"));
+        assert!(!is_migrating(
+            "Job type:         Unbounded\nOperation:        Save\n"
+        ));
+    }
+
+    #[test]
+    fn a_pace_is_at_least_one() {
+        assert_eq!(mib(10), 1);
+        assert_eq!(mib(5 << 20), 5);
+    }
+}
