@@ -16,6 +16,7 @@ mod check;
 mod encryption;
 mod fault;
 mod guest;
+mod hypervisor;
 mod identity;
 mod likeness;
 mod link;
@@ -45,6 +46,7 @@ pub use check::{
 pub use encryption::EncryptionConfig;
 pub use fault::Fault;
 pub use guest::GuestConfig;
+pub use hypervisor::{HypervisorConfig, MigrateWith};
 pub use identity::{canonical_origin, disk_id, serial, vhost_socket};
 pub use likeness::nearest;
 pub use link::{LinkConfig, PeerConfig};

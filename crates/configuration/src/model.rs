@@ -5,6 +5,7 @@
 
 use super::encryption::EncryptionConfig;
 use super::guest::GuestConfig;
+use super::hypervisor::HypervisorConfig;
 use super::link::{LinkConfig, PeerConfig};
 use super::migration::MigrationConfig;
 use super::nbd_clients::{ClientName, DiskNbdConfig};
@@ -41,6 +42,8 @@ pub struct Config {
     pub peers: Vec<PeerConfig>,
     /// Where the hosts of a cluster know of each other.
     pub store: StoreConfig,
+    /// Who migrates this host's VMs when the cluster moves one.
+    pub hypervisor: HypervisorConfig,
     /// The caches, one flash file or device each.
     #[serde(rename = "cache")]
     pub caches: Vec<CacheConfig>,

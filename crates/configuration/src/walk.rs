@@ -193,7 +193,8 @@ impl<'a> Walk<'a> {
                     let message = format!("there is only one: write [{path}]");
                     self.wrong(path, message, Mend::Single);
                 }
-                let Some(inner) = schema.get(0) else {
+                // A list of words is compared as a whole.
+                let Some(inner) = schema.get(0).filter(|inner| inner.is_object()) else {
                     if !schema.is_object() {
                         self.scalar(schema, path, Written::List);
                     }

@@ -1,6 +1,6 @@
 //! The parts of a daemon, put together from a configuration and a state directory.
 
-use super::cluster::{Cluster, View};
+use super::cluster::{Cluster, MoveBook, View};
 use super::control::Control;
 use super::disk_book::DiskBook;
 use super::disk_sockets::{DiskSockets, NbdSockets};
@@ -19,7 +19,7 @@ use super::sockets::Sockets;
 use super::state::StateDir;
 use super::tenancies::Tenancies;
 use super::vms::VmBook;
-use super::{loads, settings, starting};
+use super::{loads, moving, settings, starting};
 use configuration::Config;
 use nbd_server::Server;
 use shard::LockWatch;
@@ -39,7 +39,16 @@ pub(super) struct Daemon {
     /// Where the agents in guests speak.
     pub(super) guests: Arc<GuestSockets>,
     /// The cluster that this host is in.
-    pub(super) view: Option<Arc<View>>,
+    pub(super) seen: Option<Seen>,
+}
+
+/// The cluster that this host is in, for an operator.
+#[derive(Clone)]
+pub(super) struct Seen {
+    /// Its hosts and disks.
+    pub(super) view: Arc<View>,
+    /// Its moves.
+    pub(super) moves: Arc<MoveBook>,
 }
 
 /// Starts the shards, and puts around them what an operator and clients need.
@@ -95,9 +104,7 @@ pub(super) async fn assemble(
         roaming,
         Arc::clone(&guests),
     );
-    let view = cluster.as_ref().map(|cluster| Arc::new(cluster.view()));
-    let board = cluster.as_ref().map(Cluster::load_board);
-    if let Some(cluster) = cluster {
+    if let Some(cluster) = cluster.clone() {
         tokio::spawn(cluster.keep_present(Arc::clone(&registry), Arc::clone(&shards)));
     }
     let parts = (tenancies, opener, observer);
@@ -110,17 +117,35 @@ pub(super) async fn assemble(
         parts,
     );
     let control = Arc::new(control);
-    if let Some(board) = board {
-        tokio::spawn(loads::publish(Arc::clone(&control), board));
-    }
+    let seen = match &cluster {
+        Some(cluster) => Some(take_part(cluster, &control, config)?),
+        None => None,
+    };
     Ok(Daemon {
         control,
         exports,
         server,
         new_locks,
         guests,
-        view,
+        seen,
     })
+}
+
+/// Says what this host's VMs want, and takes part in moves of the cluster.
+///
+/// # Errors
+/// If this host's name cannot be one in a cluster.
+fn take_part(
+    cluster: &Cluster,
+    control: &Arc<Control>,
+    config: &Config,
+) -> Result<Seen, ServeError> {
+    let me = cluster.me().map_err(|error| ServeError::failed(&error))?;
+    tokio::spawn(loads::publish(Arc::clone(control), cluster.load_board()));
+    moving::start(cluster, &me, Arc::clone(control), &config.hypervisor);
+    let view = Arc::new(cluster.view());
+    let moves = Arc::new(cluster.move_book(me, Arc::clone(&view)));
+    Ok(Seen { view, moves })
 }
 
 /// How clients come to disks: the exports, the NBD server that has them, and the disks' own sockets.

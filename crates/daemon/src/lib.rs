@@ -45,6 +45,7 @@ mod log;
 mod looks;
 mod lost_locks;
 pub mod metrics;
+mod moving;
 mod observer;
 mod occupied;
 mod opening;

@@ -13,9 +13,9 @@
 //! disk gives up.
 
 use super::admin;
-use super::assembly::{Daemon, assemble};
+use super::assembly::{Daemon, Seen, assemble};
 use super::attach_at_start::attach_at_start;
-use super::cluster::{Cluster, View};
+use super::cluster::Cluster;
 use super::control::Control;
 use super::error::{ServeError, ServeErrorKind};
 use super::ledger;
@@ -140,7 +140,7 @@ async fn run(
         server,
         new_locks,
         guests,
-        view,
+        seen,
     } = assemble(
         config,
         sockets,
@@ -155,7 +155,7 @@ async fn run(
 
     let (end_admin, admin_ends) = watch::channel(false);
     let admin =
-        serve_admin(config, sockets, (&control, view), admin_ends).map_err(|error| error.told())?;
+        serve_admin(config, sockets, (&control, seen), admin_ends).map_err(|error| error.told())?;
     let (end_nbd, nbd_ends) = watch::channel(false);
     let mut nbd = JoinSet::new();
     let told_early = tokio::select! {
@@ -271,13 +271,13 @@ async fn serve_nbd(
 fn serve_admin(
     config: &Config,
     sockets: &Arc<Sockets>,
-    (control, view): (&Arc<Control>, Option<Arc<View>>),
+    (control, seen): (&Arc<Control>, Option<Seen>),
     ends: watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, ListenError> {
     let mut tasks = JoinSet::new();
     let (listener, place) = listen::admin(&config.daemon, sockets)?;
     let disk_details = config.daemon.metrics_disk_details;
-    let router = admin::router(Arc::clone(control), view, disk_details);
+    let router = admin::router(Arc::clone(control), seen, disk_details);
     let serving = admin::serve(listener, router, ends.clone());
     tasks.spawn(async move {
         let _place = place;

@@ -1,6 +1,7 @@
 //! What was planned, and what came of it: `plans/VM.STEP`, for 30 days.
 
 use crate::error::MoveError;
+use placement::moving::Move;
 use placement::{Compared, Proposed};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -61,4 +62,17 @@ pub async fn all_planned(store: &dyn Store) -> Result<Vec<(Revision, Planned)>, 
         Some((entry.revision, planned))
     };
     Ok(found.entries.iter().filter_map(understood).collect())
+}
+
+/// The plan that a move is of: the VM's last one before the record's step, if it is of this way.
+pub fn plan_of<'a>(record: &Move, planned: &'a [(Revision, Planned)]) -> Option<&'a Planned> {
+    let of_vm = planned
+        .iter()
+        .map(|(_, planned)| planned)
+        .filter(|planned| {
+            let of = &planned.proposed;
+            of.vm == record.vm && planned.step <= record.step
+        });
+    let last = of_vm.max_by_key(|planned| planned.step)?;
+    (last.proposed.from == record.from && last.proposed.to == record.to).then_some(last)
 }

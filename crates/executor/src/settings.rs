@@ -21,6 +21,55 @@ pub struct Settings {
     pub pins: BTreeSet<Name>,
 }
 
+/// What an operator changes of them. What is not said stays.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SettingsChange {
+    /// [`Settings::mode`].
+    pub mode: Option<Mode>,
+    /// [`Limits::outbound`].
+    pub outbound: Option<usize>,
+    /// [`Limits::arrivals`].
+    pub arrivals: Option<usize>,
+    /// [`Limits::cluster`].
+    pub cluster: Option<usize>,
+    /// [`Settings::rules`], all of them anew.
+    pub rules: Option<RulesFile>,
+    /// VMs that stay from now on.
+    pub pin: Vec<Name>,
+    /// VMs that may be moved again.
+    pub unpin: Vec<Name>,
+}
+
+impl SettingsChange {
+    /// What of it cannot be.
+    pub fn fault(&self) -> Option<String> {
+        let limits = [self.outbound, self.arrivals, self.cluster];
+        if limits.contains(&Some(0)) {
+            return Some("a limit on moves is at least 1; the mode off plans none".to_owned());
+        }
+        if let Some(both) = self.pin.iter().find(|vm| self.unpin.contains(vm)) {
+            return Some(format!("the VM {both} is both pinned and not"));
+        }
+        let rules = self.rules.as_ref()?.rules();
+        rules.err().map(|error| error.to_string())
+    }
+
+    /// Changes them.
+    pub fn apply(&self, settings: &mut Settings) {
+        let limits = &mut settings.limits;
+        settings.mode = self.mode.unwrap_or(settings.mode);
+        limits.outbound = self.outbound.unwrap_or(limits.outbound);
+        limits.arrivals = self.arrivals.unwrap_or(limits.arrivals);
+        limits.cluster = self.cluster.unwrap_or(limits.cluster);
+        if let Some(rules) = &self.rules {
+            settings.rules.clone_from(rules);
+        }
+        settings.pins.extend(self.pin.iter().cloned());
+        settings.pins.retain(|vm| !self.unpin.contains(vm));
+    }
+}
+
 /// The settings of the cluster.
 ///
 /// # Errors
@@ -61,4 +110,54 @@ fn settings_of(found: Option<&Versioned>) -> Result<Settings, StoreError> {
     };
     serde_json::from_slice(&found.value)
         .map_err(|error| StoreError::Damaged(format!("{}: {error}", found.key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::name;
+
+    #[test]
+    fn a_change_changes_what_it_says() {
+        let mut settings = Settings::default();
+        let change = SettingsChange {
+            mode: Some(Mode::Auto),
+            cluster: Some(2),
+            pin: vec![name("v"), name("w")],
+            ..SettingsChange::default()
+        };
+        assert_eq!(change.fault(), None);
+        change.apply(&mut settings);
+        assert_eq!((settings.mode, settings.limits.cluster), (Mode::Auto, 2));
+        assert_eq!(settings.limits.outbound, 1);
+        let unpin = SettingsChange {
+            unpin: vec![name("v")],
+            ..SettingsChange::default()
+        };
+        unpin.apply(&mut settings);
+        assert_eq!(Vec::from_iter(settings.pins), [name("w")]);
+    }
+
+    #[test]
+    fn a_change_that_makes_no_sense_is_refused() {
+        let none = SettingsChange {
+            outbound: Some(0),
+            ..SettingsChange::default()
+        };
+        let both = SettingsChange {
+            pin: vec![name("v")],
+            unpin: vec![name("v")],
+            ..SettingsChange::default()
+        };
+        let rules = SettingsChange {
+            rules: Some(RulesFile {
+                margin: Some(3.0),
+                ..RulesFile::default()
+            }),
+            ..SettingsChange::default()
+        };
+        for wrong in [none, both, rules] {
+            assert!(wrong.fault().is_some(), "{wrong:?}");
+        }
+    }
 }

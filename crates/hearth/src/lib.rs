@@ -5,7 +5,8 @@
 //!   sim, mrc, advise   traces through simulated caches, their curves, and what follows
 //!   plan     which VM should run on which host
 //!   top, xml, bench    the live view; texts for VMs; a load on the front ends
-//!   cluster  all hosts and disks of the cluster
+//!   cluster  all hosts and disks of the cluster, and what holds for all of them
+//!   moves    VMs on their way between hosts
 //!   group    which VMs cross a link together
 //!   group, traffic   which VMs cross a link together; who talks to whom
 //!   offline  caches that no daemon is using: format, check
@@ -22,6 +23,7 @@ pub mod cli;
 pub mod cluster;
 pub mod docs;
 pub mod group;
+pub mod moves;
 pub mod mrc;
 pub mod offline;
 pub mod plan;

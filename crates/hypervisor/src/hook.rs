@@ -1,8 +1,8 @@
 //! A program of the operator's, for hosts where neither libvirt nor a monitor's socket migrates VMs.
 
 use crate::error::HypervisorError;
+use crate::migration::{Migration, State};
 use crate::program::run;
-use crate::{Migration, State};
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 

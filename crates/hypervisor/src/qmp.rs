@@ -1,8 +1,8 @@
 //! QEMU without libvirt: the monitor's socket of each VM (QMP), opened for one command and closed again.
 
 use crate::error::HypervisorError;
+use crate::migration::{Migration, State};
 use crate::template::Template;
-use crate::{Migration, State};
 use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Texts of the configuration with places for the VM and the host that it goes to.
 
-use crate::Migration;
+use crate::migration::Migration;
 
 /// A text with `{vm}` and `{host}` in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

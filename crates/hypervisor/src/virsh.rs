@@ -1,9 +1,9 @@
 //! libvirt, by its own program.
 
 use crate::error::HypervisorError;
+use crate::migration::{Migration, State};
 use crate::program::{run, to_its_end};
 use crate::template::Template;
-use crate::{Migration, State};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

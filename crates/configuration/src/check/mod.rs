@@ -1,5 +1,6 @@
 //! Contradictions within a configuration, found without touching anything.
 
+mod hypervisor;
 mod link;
 mod nbd_clients;
 mod store;
@@ -47,6 +48,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     vhost::faults(config, &mut faults);
     link::faults(config, &mut faults);
     store::faults(config, &mut faults);
+    hypervisor::faults(config, &mut faults);
     faults
 }
 

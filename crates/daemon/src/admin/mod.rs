@@ -5,6 +5,7 @@
 mod caches;
 mod cluster;
 mod connections;
+mod moves;
 mod names;
 mod refusal;
 mod resources;
@@ -17,7 +18,7 @@ use names::DiskName;
 use refusal::Refusal;
 
 use crate::Control;
-use crate::cluster::View;
+use crate::assembly::Seen;
 use crate::metrics;
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
@@ -43,11 +44,7 @@ type Body = Result<Bytes, BytesRejection>;
 type Answer<T> = Result<Json<T>, Refusal>;
 
 /// The whole API, for the admin socket. `disk_details`: see [`metrics::render`].
-pub(crate) fn router(
-    control: Arc<Control>,
-    cluster: Option<Arc<View>>,
-    disk_details: bool,
-) -> Router {
+pub(crate) fn router(control: Arc<Control>, seen: Option<Seen>, disk_details: bool) -> Router {
     let recording = get(show_recording)
         .post(start_recording)
         .delete(stop_recording);
@@ -63,7 +60,10 @@ pub(crate) fn router(
         .merge(caches::routes())
         .merge(roaming::routes())
         .merge(resources::routes())
-        .merge(cluster::routes(cluster))
+        .merge(cluster::routes(
+            seen.as_ref().map(|seen| Arc::clone(&seen.view)),
+        ))
+        .merge(moves::routes(seen.map(|seen| seen.moves)))
         .route("/v1/openapi.json", get(show_document))
         .route(
             "/metrics",
@@ -130,6 +130,14 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         roaming::take_over,
         cluster::show_cluster,
         cluster::show_loads,
+        moves::list_moves,
+        moves::show_move,
+        moves::start_move,
+        moves::approve_move,
+        moves::cancel_move,
+        moves::clear_move,
+        moves::show_settings,
+        moves::change_settings,
         resources::show_resources,
         resources::take_reading,
         show_metrics,

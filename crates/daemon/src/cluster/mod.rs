@@ -6,21 +6,25 @@
 //!   presence   this host, by a lease                                     hosts/HOST
 //!   board      what this host's VMs want of its flash, by a lease           load/HOST
 //!   view       all hosts, disks and loads, for an operator
+//!   moves      VMs on their way between hosts, for an operator            moves/VM
 //! ```
 //!
 //! Nothing that a VM waits for asks the store.
 
 mod board;
+mod moves;
 mod presence;
 mod records;
 mod view;
 
 pub(super) use board::LoadBoard;
+pub(super) use moves::MoveBook;
 pub(super) use view::View;
 
 use crate::registry::Registry;
 use crate::shards::Shards;
 use configuration::{Auto, Config, StoreConfig};
+use placement::Name;
 use records::Records;
 use shard::ClusterRecords;
 use std::path::Path;
@@ -80,6 +84,26 @@ impl Cluster {
     /// Where all is seen.
     pub(super) fn view(&self) -> View {
         View::new(self.clone())
+    }
+
+    /// What this host is called.
+    ///
+    /// # Errors
+    /// If the system's name cannot be one in a cluster.
+    pub(super) fn me(&self) -> Result<Name, StoreError> {
+        Name::new(&self.here).map_err(|error| {
+            StoreError::Invalid(format!("{error}; or name this host in store.host"))
+        })
+    }
+
+    /// What the hosts share.
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// Where moves are seen and begun.
+    pub(super) fn move_book(&self, me: Name, view: Arc<View>) -> MoveBook {
+        MoveBook::new(self.clone(), me, view)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The whole cluster as this host sees it, for an operator.
 
-use super::{Cluster, board};
+use super::Cluster;
 use api::cluster::{ClusterDisk, ClusterHost, ClusterStatus, HostSays, StoreState};
+use api::problem::ProblemKind;
 use api::types::{DiskState, Problem};
 use placement::FleetReport;
 use std::collections::BTreeMap;
@@ -67,7 +68,10 @@ impl View {
     /// # Errors
     /// If the store does not answer.
     pub(crate) async fn loads(&self) -> Result<FleetReport, Problem> {
-        board::all(&self.cluster).await
+        let loads = executor::loads_of_cluster(&*self.cluster.store).await;
+        loads.map_err(|error| {
+            Problem::new(ProblemKind::Failed, chain(&error)).with_remedy(error.remedy())
+        })
     }
 
     async fn ask(&self) -> Result<Seen, StoreError> {

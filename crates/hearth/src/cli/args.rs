@@ -10,6 +10,7 @@ use crate::advise::args::Advise;
 use crate::bench::args::Bench;
 use crate::cluster::args::Cluster;
 use crate::group::args::Group;
+use crate::moves::args::Move;
 use crate::mrc::args::Mrc;
 use crate::plan::args::Plan;
 use crate::resources::args::{Monitor, Resources};
@@ -111,8 +112,11 @@ pub enum Command {
     ///
     /// As far as `hearth monitor` says so. VMs are those whose processes have connected to their disks over unix sockets.
     Resources(Resources),
-    /// Show the cluster that this host is in
+    /// Show the cluster that this host is in, and change what holds for all hosts
     Cluster(Cluster),
+    /// Look at moves of the cluster's VMs, and have them begun and ended
+    #[command(subcommand, arg_required_else_help = true)]
+    Move(Move),
     /// Read what the host and its VMs use, and tell the daemon, until it is ended
     ///
     /// The packaged unit hearth-monitor.service runs it. The daemon's own unit sees no process but its own.

@@ -20,3 +20,4 @@ mod serve;
 pub mod vms;
 
 pub use run::main;
+pub(crate) use run::show;

@@ -3,14 +3,14 @@
 use super::args::{Cache, Cli, Command, Global};
 use super::{caches, disks, migrate, offline, recover, render, serve, vms};
 use crate::advise::host_words;
-use crate::cluster::args::Cluster;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress, to_json};
 use crate::traces::{self, args::Trace};
-use crate::{advise, bench, cluster, docs, group, mrc, plan, resources, sim, top, traffic, xml};
+use crate::{
+    advise, bench, cluster, docs, group, moves, mrc, plan, resources, sim, top, traffic, xml,
+};
 use api::advice::HostAdvice;
 use api::client::Client;
-use api::cluster::ClusterStatus;
 use api::resources::Resources;
 use api::types::Status;
 use clap::{CommandFactory, Parser};
@@ -87,6 +87,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Top(_)
         | Command::Resources(_)
         | Command::Cluster(_)
+        | Command::Move(_)
         | Command::Plan(_)
         | Command::Monitor(_)
         | Command::Trace(_) => {
@@ -126,12 +127,8 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             let known: Resources = client.get(&path).await?;
             show(global, &known, resources::write)
         }
-        Command::Cluster(Cluster {
-            what: cluster::args::What::Status,
-        }) => {
-            let status: ClusterStatus = client.get("/v1/cluster").await?;
-            show(global, &status, cluster::write)
-        }
+        Command::Cluster(of) => cluster::run(&client, global, of).await,
+        Command::Move(what) => moves::run(&client, global, what).await,
         Command::Plan(arguments) => plan::of_cluster(&client, arguments, global.json).await,
         Command::Monitor(arguments) => resources::monitor(&client, arguments).await,
         Command::Advise(_) => {
@@ -151,7 +148,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
 }
 
 /// An answer as text, or as JSON.
-pub(super) fn show<T: Serialize>(
+pub(crate) fn show<T: Serialize>(
     global: &Global,
     answer: &T,
     text: fn(&mut String, &T) -> std::fmt::Result,

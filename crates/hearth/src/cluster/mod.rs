@@ -1,17 +1,49 @@
-//! `hearth cluster`: all hosts and disks of the cluster that a host is in.
+//! `hearth cluster`: all hosts and disks of the cluster that a host is in, and what holds for all of them.
 
 pub mod args;
+mod settings;
 
+use crate::cli::args::Global;
+use crate::cli::show;
+use crate::terminal::exit::CliError;
 use crate::terminal::{Side, Table, quantity};
+use api::client::{Client, Method};
 use api::cluster::{ClusterDisk, ClusterStatus};
+use args::{Cluster, What};
+use executor::Settings;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 /// What stands where nobody is.
 const NOBODY: &str = "-";
 
+/// Does what was asked, and returns what to print.
+pub(crate) async fn run(
+    client: &Client,
+    global: &Global,
+    of: &Cluster,
+) -> Result<Vec<u8>, CliError> {
+    let path = "/v1/cluster/settings";
+    match &of.what {
+        What::Status => {
+            let status: ClusterStatus = client.get("/v1/cluster").await?;
+            show(global, &status, write)
+        }
+        What::Settings => {
+            let found: Settings = client.get(path).await?;
+            show(global, &found, settings::write)
+        }
+        What::Set(set) => {
+            let changed: Settings = client
+                .send(Method::POST, path, Some(&settings::change(set)?))
+                .await?;
+            show(global, &changed, settings::write)
+        }
+    }
+}
+
 /// Writes the cluster.
-pub(crate) fn write(out: &mut String, status: &ClusterStatus) -> fmt::Result {
+fn write(out: &mut String, status: &ClusterStatus) -> fmt::Result {
     let ClusterStatus {
         cluster,
         here,

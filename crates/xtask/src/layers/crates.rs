@@ -384,6 +384,7 @@ pub(super) const TABLE: &[Crate] = &[
             "at-rest",
             "units",
             "block-io",
+            "executor",
             "placement",
             "policy",
             "prefetch",

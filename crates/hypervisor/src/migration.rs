@@ -1,0 +1,27 @@
+//! What is migrated, and how a VM is at a host.
+
+/// What is migrated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migration {
+    /// The VM.
+    pub vm: String,
+    /// The host that it leaves.
+    pub from: String,
+    /// The host that it goes to.
+    pub to: String,
+    /// Bytes a second that the migration may send; as the hypervisor has it, for `None`.
+    pub pace: Option<u64>,
+}
+
+/// How a VM is at this host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// It runs here, or is paused here; one that is only expected does not.
+    pub runs: bool,
+    /// A migration from here is under way.
+    pub migrates: bool,
+    /// The last migration from here has ended well.
+    pub completed: bool,
+    /// Why the last migration from here failed.
+    pub failed: Option<String>,
+}
