@@ -32,6 +32,7 @@ mod hearth;
 mod held;
 mod image;
 mod lab;
+mod libvirt;
 mod limits;
 mod links;
 mod manager;
@@ -77,6 +78,7 @@ pub use hearth::{DiskSettings, Hearth, HearthSettings, program as hearth_program
 pub use held::{HeldOrigin, HeldServer};
 pub use image::Image;
 pub use lab::{Lab, scenario};
+pub use libvirt::Libvirt;
 pub use limits::{LONG, SHORT};
 pub use links::{linked, links_to_nobody};
 pub use manager::Manager;

@@ -250,6 +250,11 @@ impl RoamingPair {
         Ok(())
     }
 
+    /// Adds sections to a host's configuration; they hold from its next start.
+    pub fn configure(&mut self, at: usize, sections: &str) {
+        self.settings[at] = self.settings[at].clone().section(sections);
+    }
+
     /// A running daemon.
     ///
     /// # Panics

@@ -108,8 +108,9 @@ impl Virsh {
         }
         if state.runs && !state.migrates {
             // One that was begun before this daemon was restarted, or by somebody else.
-            let job = self.ask(&["domjobinfo", "--domain", vm]).await?;
-            state.migrates = is_migrating(&job);
+            // libvirt refuses the question of a VM that comes, and of one that has just left.
+            let job = self.ask(&["domjobinfo", "--domain", vm]).await;
+            state.migrates = job.is_ok_and(|job| is_migrating(&job));
         }
         Ok(state)
     }

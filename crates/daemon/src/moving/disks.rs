@@ -16,6 +16,25 @@ pub(super) struct VmDisks {
 /// Why disks cannot be used so.
 pub(super) struct Why(pub(super) String);
 
+/// What ends by itself, as when a host was restarted: see the codes of `hearth migrate check`.
+const PASSES: [&str; 7] = [
+    "busy",
+    "cache-opens",
+    "cache-silent",
+    "in-doubt",
+    "link-down",
+    "peer-not-ready",
+    "peer-silent",
+];
+
+/// Why a hand-over would not be right now.
+pub(super) enum Unready {
+    /// It may be soon.
+    Yet(Why),
+    /// An operator has to do something.
+    Wrong(Why),
+}
+
 impl VmDisks {
     pub(super) fn new(control: Arc<Control>, vm: Name) -> Self {
         Self { control, vm }
@@ -33,18 +52,21 @@ impl VmDisks {
     }
 
     /// Why a hand-over of them to this host would not be right now, if so.
-    pub(super) async fn check(&self) -> Result<(), Why> {
+    pub(super) async fn check(&self) -> Result<(), Unready> {
         let checked = self.control.observer().check(&self.vm, None).await;
-        let checked = checked.map_err(|problem| Why(problem.detail))?;
+        let checked = checked.map_err(|problem| Unready::Wrong(Why(problem.detail)))?;
         let of_disk = |disk: &api::roaming::DiskCheck| {
             let reason = disk.reasons.first()?;
             let (name, code, detail) = (&disk.name, &reason.code, &reason.detail);
-            Some(format!("{name}: {code}: {detail}"))
+            let why = Why(format!("{name}: {code}: {detail}"));
+            let passes = PASSES.contains(&code.as_str());
+            Some(if passes {
+                Unready::Yet(why)
+            } else {
+                Unready::Wrong(why)
+            })
         };
-        match checked.disks.iter().find_map(of_disk) {
-            Some(why) => Err(Why(why)),
-            None => Ok(()),
-        }
+        checked.disks.iter().find_map(of_disk).map_or(Ok(()), Err)
     }
 
     /// Says that the VM is about to come here.

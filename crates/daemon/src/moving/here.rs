@@ -1,6 +1,6 @@
 //! This host's part in a move: what its driver orders.
 
-use super::disks::{VmDisks, Why, are_here, are_whole, warm_percent};
+use super::disks::{Unready, VmDisks, Why, are_here, are_whole, warm_percent};
 use crate::control::Control;
 use api::roaming::RoamingDisk;
 use executor::{AtSource, AtTarget, HostAnswer, HostPart, Side, Task};
@@ -18,6 +18,15 @@ pub(super) struct Here {
 impl From<Why> for HostAnswer {
     fn from(Why(why): Why) -> Self {
         Self::Refused { why }
+    }
+}
+
+impl From<Unready> for HostAnswer {
+    fn from(unready: Unready) -> Self {
+        match unready {
+            Unready::Yet(Why(why)) => Self::Failed { why },
+            Unready::Wrong(Why(why)) => Self::Refused { why },
+        }
     }
 }
 
