@@ -154,6 +154,28 @@ const VERBS: &[Verb] = &[
     command("top --once --interval 200ms"),
     api("resources", "GET", "/v1/resources"),
     api("cluster status", "GET", "/v1/cluster"),
+    api("cluster settings", "GET", "/v1/cluster/settings"),
+    sent(
+        "cluster set --mode advise",
+        "POST",
+        "/v1/cluster/settings",
+        r#"{"mode":"advise"}"#,
+    ),
+    api("move list", "GET", "/v1/cluster/moves"),
+    api("move show NAME", "GET", "/v1/cluster/moves/NAME"),
+    sent(
+        "move start NAME --to HOST",
+        "POST",
+        "/v1/cluster/moves/NAME",
+        r#"{"to":"HOST"}"#,
+    ),
+    api(
+        "move approve NAME",
+        "POST",
+        "/v1/cluster/moves/NAME/approve",
+    ),
+    api("move cancel NAME", "POST", "/v1/cluster/moves/NAME/cancel"),
+    api("move clear NAME", "POST", "/v1/cluster/moves/NAME/clear"),
     api("plan --dry-run", "GET", "/v1/cluster/loads"),
     sent("monitor", "POST", "/v1/resources/readings", READING),
     api("advise --host", "GET", "/v1/advice"),
@@ -211,6 +233,14 @@ const TABLE: &str = "\
 | `top --once --interval 200ms` | done | done | done | done | done | done | done | done | done | unreachable |
 | `resources` | done | done | done | done | done | done | done | done | done | unreachable |
 | `cluster status` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `cluster settings` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `cluster set --mode advise` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `move list` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `move show NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `move start NAME --to HOST` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `move approve NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `move cancel NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `move clear NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `plan --dry-run` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `monitor` | done | done | done | done | done | done | done | done | done | - |
 | `advise --host` | done | done | done | done | done | done | done | done | done | unreachable |

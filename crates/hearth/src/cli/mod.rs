@@ -20,4 +20,3 @@ mod serve;
 pub mod vms;
 
 pub use run::main;
-pub(crate) use run::show;

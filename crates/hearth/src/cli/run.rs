@@ -4,7 +4,7 @@ use super::args::{Cache, Cli, Command, Global};
 use super::{caches, disks, migrate, offline, recover, render, serve, vms};
 use crate::advise::host_words;
 use crate::terminal::exit::{CliError, Exit};
-use crate::terminal::{print, progress, to_json};
+use crate::terminal::{print, progress, shown};
 use crate::traces::{self, args::Trace};
 use crate::{
     advise, bench, cluster, docs, group, moves, mrc, plan, resources, sim, top, traffic, xml,
@@ -127,8 +127,8 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             let known: Resources = client.get(&path).await?;
             show(global, &known, resources::write)
         }
-        Command::Cluster(of) => cluster::run(&client, global, of).await,
-        Command::Move(what) => moves::run(&client, global, what).await,
+        Command::Cluster(of) => cluster::run(&client, global.json, of).await,
+        Command::Move(what) => moves::run(&client, global.json, what).await,
         Command::Plan(arguments) => plan::of_cluster(&client, arguments, global.json).await,
         Command::Monitor(arguments) => resources::monitor(&client, arguments).await,
         Command::Advise(_) => {
@@ -148,15 +148,10 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
 }
 
 /// An answer as text, or as JSON.
-pub(crate) fn show<T: Serialize>(
+pub(super) fn show<T: Serialize>(
     global: &Global,
     answer: &T,
     text: fn(&mut String, &T) -> std::fmt::Result,
 ) -> Result<Vec<u8>, CliError> {
-    if global.json {
-        return to_json(answer);
-    }
-    let mut out = String::new();
-    text(&mut out, answer).map_err(|error| CliError::of(Exit::Failed, &error))?;
-    Ok(out.into_bytes())
+    shown(global.json, answer, text)
 }

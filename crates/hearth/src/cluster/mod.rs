@@ -3,10 +3,8 @@
 pub mod args;
 mod settings;
 
-use crate::cli::args::Global;
-use crate::cli::show;
 use crate::terminal::exit::CliError;
-use crate::terminal::{Side, Table, quantity};
+use crate::terminal::{Side, Table, quantity, shown};
 use api::client::{Client, Method};
 use api::cluster::{ClusterDisk, ClusterStatus};
 use args::{Cluster, What};
@@ -18,26 +16,22 @@ use std::fmt::{self, Write};
 const NOBODY: &str = "-";
 
 /// Does what was asked, and returns what to print.
-pub(crate) async fn run(
-    client: &Client,
-    global: &Global,
-    of: &Cluster,
-) -> Result<Vec<u8>, CliError> {
+pub(crate) async fn run(client: &Client, json: bool, of: &Cluster) -> Result<Vec<u8>, CliError> {
     let path = "/v1/cluster/settings";
     match &of.what {
         What::Status => {
             let status: ClusterStatus = client.get("/v1/cluster").await?;
-            show(global, &status, write)
+            shown(json, &status, write)
         }
         What::Settings => {
             let found: Settings = client.get(path).await?;
-            show(global, &found, settings::write)
+            shown(json, &found, settings::write)
         }
         What::Set(set) => {
             let changed: Settings = client
                 .send(Method::POST, path, Some(&settings::change(set)?))
                 .await?;
-            show(global, &changed, settings::write)
+            shown(json, &changed, settings::write)
         }
     }
 }

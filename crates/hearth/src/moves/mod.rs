@@ -3,10 +3,8 @@
 pub mod args;
 mod render;
 
-use crate::cli::args::Global;
-use crate::cli::show;
 use crate::terminal::exit::{CliError, Exit};
-use crate::terminal::progress;
+use crate::terminal::{progress, shown};
 use api::client::{Client, Method};
 use api::cluster::{ClusterMove, ClusterMoves};
 use args::{Move, Start};
@@ -18,15 +16,11 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Does what was asked, and returns what to print.
-pub(crate) async fn run(
-    client: &Client,
-    global: &Global,
-    what: &Move,
-) -> Result<Vec<u8>, CliError> {
+pub(crate) async fn run(client: &Client, json: bool, what: &Move) -> Result<Vec<u8>, CliError> {
     let one = match what {
         Move::List => {
             let moves: ClusterMoves = client.get("/v1/cluster/moves").await?;
-            return show(global, &moves, render::list);
+            return shown(json, &moves, render::list);
         }
         Move::Show(of) => client.get(&path(&of.vm)).await?,
         Move::Start(start) => started(client, start).await?,
@@ -34,7 +28,7 @@ pub(crate) async fn run(
         Move::Cancel(of) => ordered(client, &of.vm, "cancel").await?,
         Move::Clear(of) => ordered(client, &of.vm, "clear").await?,
     };
-    show(global, &one, render::one)
+    shown(json, &one, render::one)
 }
 
 fn path(vm: &Name) -> String {

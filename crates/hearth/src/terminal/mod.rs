@@ -6,6 +6,6 @@ pub(crate) mod progress;
 pub mod quantity;
 mod table;
 
-pub(crate) use output::{print, to_json};
+pub(crate) use output::{print, shown, to_json};
 pub(crate) use progress::Progress;
 pub(crate) use table::{Side, Table, facts};

@@ -83,6 +83,20 @@ pub(crate) fn print(text: &[u8]) -> Result<(), CliError> {
     }
 }
 
+/// An answer as text, or as JSON.
+pub(crate) fn shown<T: Serialize>(
+    json: bool,
+    answer: &T,
+    text: fn(&mut String, &T) -> std::fmt::Result,
+) -> Result<Vec<u8>, CliError> {
+    if json {
+        return to_json(answer);
+    }
+    let mut out = String::new();
+    text(&mut out, answer).map_err(|error| CliError::of(Exit::Failed, &error))?;
+    Ok(out.into_bytes())
+}
+
 /// An answer as JSON for people and programs.
 pub(crate) fn to_json<T: Serialize>(answer: &T) -> Result<Vec<u8>, CliError> {
     let mut text =
