@@ -149,6 +149,10 @@ pub struct MoveHost {
     pub warm_percent: Option<u8>,
     /// At the source: whether the hypervisor migrates the VM.
     pub migrates: Option<bool>,
+    /// At the source: bytes of memory that are still to be sent, where the hypervisor says so.
+    pub left_bytes: Option<u64>,
+    /// At the source: bytes of memory that the guest makes dirty in a second.
+    pub dirty_bytes_per_second: Option<u64>,
 }
 
 /// Why a move was planned, what is expected of it, and what its target found.

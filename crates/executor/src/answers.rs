@@ -38,6 +38,17 @@ pub struct AtSource {
     pub completed: bool,
     /// Why the last migration failed, if it did.
     pub failed: Option<String>,
+    /// What the migration has left, where the hypervisor says so.
+    pub left: Option<Left>,
+}
+
+/// What a migration has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// Bytes of memory that are still to be sent.
+    pub bytes: u64,
+    /// Bytes of memory that the guest makes dirty in a second.
+    pub dirty_per_second: u64,
 }
 
 /// How far the target is.
@@ -139,6 +150,7 @@ mod tests {
         migrates: false,
         completed: false,
         failed: None,
+        left: None,
     };
     const TARGET: AtTarget = AtTarget {
         runs: Some(false),

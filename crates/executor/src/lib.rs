@@ -29,6 +29,7 @@ mod error;
 mod limits;
 mod loads;
 mod mailbox;
+mod pace;
 mod part;
 mod planned;
 mod planner;
@@ -39,11 +40,12 @@ mod testkit;
 #[cfg(test)]
 mod tests;
 
-pub use answers::{AtSource, AtTarget, HostAnswer};
+pub use answers::{AtSource, AtTarget, HostAnswer, Left};
 pub use drivers::{Drivers, EVERY};
 pub use error::MoveError;
 pub use limits::Limits;
 pub use mailbox::Said;
+pub use pace::set_pace;
 pub use part::{HostPart, Side, Task, keep_part};
 pub use planned::{Planned, all_planned, plan_of};
 pub use planner::loads_of_cluster;

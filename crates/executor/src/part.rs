@@ -3,6 +3,7 @@
 use crate::answers::HostAnswer;
 use crate::error::MoveError;
 use crate::mailbox::{Order, Said};
+use crate::pace::pace_of;
 use crate::records::read;
 use placement::Name;
 use placement::moving::{Action, Fence};
@@ -183,8 +184,7 @@ async fn try_obey(
         carried.ticket = order.ticket;
         return Ok(carried);
     }
-    let pace = store.get(&keys::pace(vm)?).await?;
-    let pace = pace.and_then(|pace| std::str::from_utf8(&pace.value).ok()?.parse().ok());
+    let pace = pace_of(store, vm).await?;
     let (from, to) = (record.from.clone(), record.to.clone());
     let task = Task {
         vm: record.vm,

@@ -47,6 +47,7 @@ impl Host {
                     migrates: vm.migrates,
                     completed: vm.granted,
                     failed: None,
+                    left: None,
                 })
             }
             (Action::Ask, Side::Target) => HostAnswer::Target(AtTarget {

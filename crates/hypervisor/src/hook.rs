@@ -1,7 +1,7 @@
 //! A program of the operator's, for hosts where neither libvirt nor a monitor's socket migrates VMs.
 
 use crate::error::HypervisorError;
-use crate::migration::{Migration, State};
+use crate::migration::{Left, Migration, State};
 use crate::program::run;
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
@@ -77,6 +77,7 @@ fn state_of(said: &str) -> Option<State> {
         "runs" => Some(runs),
         "migrates" => Some(State {
             migrates: true,
+            left: left(reason),
             ..runs
         }),
         "completed" => Some(State {
@@ -90,6 +91,15 @@ fn state_of(said: &str) -> Option<State> {
         }),
         _ => None,
     }
+}
+
+/// What is left, if the program says so: bytes, and bytes that become dirty in a second.
+fn left(words: &str) -> Option<Left> {
+    let mut words = words.split_whitespace().map(|word| word.parse().ok());
+    Some(Left {
+        bytes: words.next()??,
+        dirty_per_second: words.next().flatten().unwrap_or(0),
+    })
 }
 
 #[cfg(test)]
@@ -134,6 +144,9 @@ mod tests {
         let failing = hook(folder.path(), "echo no such VM >&2; exit 3");
         let said = failing.cancel("v").await.unwrap_err().to_string();
         assert!(said.ends_with("cancel: no such VM"), "{said}");
+        let left = state_of("migrates 1000 10").unwrap().left.unwrap();
+        assert_eq!((left.bytes, left.dirty_per_second), (1000, 10));
+        assert_eq!(state_of("migrates").unwrap().left, None);
         let strange = hook(folder.path(), "echo perhaps");
         let said = strange.state("v").await.unwrap_err().to_string();
         assert!(said.contains("\"perhaps\""), "{said}");

@@ -21,7 +21,7 @@ mod virsh;
 
 pub use error::HypervisorError;
 pub use hook::Hook;
-pub use migration::{Migration, State};
+pub use migration::{Left, Migration, State};
 pub use qmp::Qmp;
 pub use template::Template;
 pub use virsh::Virsh;

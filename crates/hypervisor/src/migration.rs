@@ -24,4 +24,15 @@ pub struct State {
     pub completed: bool,
     /// Why the last migration from here failed.
     pub failed: Option<String>,
+    /// What the migration that is under way has left, where the hypervisor says so.
+    pub left: Option<Left>,
+}
+
+/// What a migration has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Bytes of memory that are still to be sent.
+    pub bytes: u64,
+    /// Bytes of memory that the guest makes dirty in a second.
+    pub dirty_per_second: u64,
 }

@@ -1,7 +1,7 @@
 //! QEMU without libvirt: the monitor's socket of each VM (QMP), opened for one command and closed again.
 
 use crate::error::HypervisorError;
-use crate::migration::{Migration, State};
+use crate::migration::{Left, Migration, State};
 use crate::template::Template;
 use serde_json::{Value, json};
 use std::io;
@@ -14,6 +14,8 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// How long a cancelled migration may take to end.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Bytes of a page where QEMU does not say.
+const PAGE_BYTES: u64 = 4096;
 
 /// The VMs' monitors.
 #[derive(Debug)]
@@ -169,7 +171,18 @@ fn state_of(status: &Value, migration: &Value) -> State {
         completed: went && migration_status == "completed",
         failed: matches!(migration_status.as_str(), "failed" | "cancelled")
             .then(|| reason.unwrap_or(&migration_status).to_owned()),
+        left: left(migration),
     }
+}
+
+fn left(migration: &Value) -> Option<Left> {
+    let ram = migration.get("ram")?;
+    let number = |name: &str| ram.get(name).and_then(Value::as_u64);
+    let pages = number("dirty-pages-rate").unwrap_or(0);
+    Some(Left {
+        bytes: number("remaining")?,
+        dirty_per_second: pages.saturating_mul(number("page-size").unwrap_or(PAGE_BYTES)),
+    })
 }
 
 #[cfg(test)]
@@ -201,6 +214,17 @@ mod tests {
                 ..State::default()
             }
         );
+    }
+
+    #[test]
+    fn what_is_left_is_in_bytes() {
+        let ram = json!({ "remaining": 1000, "dirty-pages-rate": 3, "page-size": 4096 });
+        let expected = Left {
+            bytes: 1000,
+            dirty_per_second: 3 * 4096,
+        };
+        assert_eq!(left(&json!({ "ram": ram })), Some(expected));
+        assert_eq!(left(&json!({ "status": "setup" })), None);
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! libvirt, by its own program.
 
 use crate::error::HypervisorError;
-use crate::migration::{Migration, State};
+use crate::migration::{Left, Migration, State};
 use crate::program::{run, to_its_end};
 use crate::template::Template;
 use std::collections::BTreeMap;
@@ -12,6 +12,8 @@ use tokio::process::Command;
 /// How long a cancelled migration may take to end.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Bytes of a page where libvirt does not say.
+const PAGE_BYTES: u64 = 4096;
 /// How long a migration may take to be refused before it counts as begun.
 const BEGINS_WITHIN: Duration = Duration::from_millis(500);
 
@@ -102,15 +104,18 @@ impl Virsh {
             migrates: run == Some(Run::Going),
             completed: run == Some(Run::Ended) && !asked,
             failed: None,
+            left: None,
         };
         if let Some(Run::Failed(said)) = run {
             state.failed = Some(said);
         }
-        if state.runs && !state.migrates {
-            // One that was begun before this daemon was restarted, or by somebody else.
+        if state.runs {
+            // There may be one that was begun before this daemon was restarted, or by somebody else.
             // libvirt refuses the question of a VM that comes, and of one that has just left.
             let job = self.ask(&["domjobinfo", "--domain", vm]).await;
-            state.migrates = job.is_ok_and(|job| is_migrating(&job));
+            let job = job.unwrap_or_default();
+            state.migrates = state.migrates || is_migrating(&job);
+            state.left = left(&job);
         }
         Ok(state)
     }
@@ -158,13 +163,48 @@ fn is_unknown(said: &str) -> bool {
     said.contains("Domain not found") || said.contains("failed to get domain")
 }
 
+/// What `virsh domjobinfo` says of something.
+fn said<'a>(job: &'a str, name: &str) -> Option<&'a str> {
+    let line = job.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim())
+}
+
 fn is_migrating(job: &str) -> bool {
-    let value = |name: &str| {
-        let line = job.lines().find_map(|line| line.strip_prefix(name))?;
-        Some(line.trim().to_owned())
+    let is_active = matches!(said(job, "Job type:"), Some("Bounded" | "Unbounded"));
+    is_active && said(job, "Operation:").is_none_or(|operation| operation == "Outgoing migration")
+}
+
+fn left(job: &str) -> Option<Left> {
+    let number = |name: &str| {
+        said(job, name)?
+            .split_whitespace()
+            .next()?
+            .parse::<u64>()
+            .ok()
     };
-    let is_active = matches!(value("Job type:").as_deref(), Some("Bounded" | "Unbounded"));
-    is_active && value("Operation:").is_none_or(|operation| operation == "Outgoing migration")
+    let pages = number("Dirty rate:").unwrap_or(0);
+    Some(Left {
+        bytes: bytes(said(job, "Memory remaining:")?)?,
+        dirty_per_second: pages.saturating_mul(number("Page size:").unwrap_or(PAGE_BYTES)),
+    })
+}
+
+/// A size as virsh writes it: `12.345 MiB`.
+fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_once(' ')?;
+    let shift = match unit.trim() {
+        "B" => 0,
+        "KiB" => 10,
+        "MiB" => 20,
+        "GiB" => 30,
+        "TiB" => 40,
+        _ => return None,
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let whole: u64 = whole.parse().ok()?;
+    // Three digits behind the point are enough for a pace.
+    let thousandths: u64 = format!("{part:0<3.3}").parse().ok()?;
+    Some((whole << shift) + ((thousandths << shift) / 1000))
 }
 
 #[cfg(test)]
@@ -180,6 +220,19 @@ mod tests {
         assert!(!is_migrating(
             "Job type:         Unbounded\nOperation:        Save\n"
         ));
+    }
+
+    #[test]
+    fn what_is_left_is_in_bytes() {
+        let job = "Job type:         Unbounded\nMemory remaining: 1.500 MiB\nDirty rate:       3 pages/s\nPage size:        4096 bytes\n";
+        let expected = Left {
+            bytes: 3 << 19,
+            dirty_per_second: 3 * 4096,
+        };
+        assert_eq!(left(job), Some(expected));
+        assert_eq!(left("Job type:         None\n"), None);
+        assert_eq!(bytes("17.25 GiB"), Some((17 << 30) + (1 << 28)));
+        assert_eq!(bytes("17 pages"), None);
     }
 
     #[test]

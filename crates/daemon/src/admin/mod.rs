@@ -133,6 +133,7 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         moves::list_moves,
         moves::show_move,
         moves::start_move,
+        moves::pace_move,
         moves::approve_move,
         moves::cancel_move,
         moves::clear_move,

@@ -22,6 +22,7 @@ pub(super) fn routes(book: Option<Arc<MoveBook>>) -> Router<Arc<Control>> {
     Router::new()
         .route("/v1/cluster/moves", get(list_moves))
         .route("/v1/cluster/moves/{vm}", get(show_move).post(start_move))
+        .route("/v1/cluster/moves/{vm}/pace", post(pace_move))
         .route("/v1/cluster/moves/{vm}/approve", post(approve_move))
         .route("/v1/cluster/moves/{vm}/cancel", post(cancel_move))
         .route("/v1/cluster/moves/{vm}/clear", post(clear_move))
@@ -82,6 +83,28 @@ pub(super) async fn start_move(
     to_the_end(async move { book.start(&vm, &request.to).await })
         .await
         .map(Json)
+}
+
+/// What a migration may send.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PaceRequest {
+    /// In a second.
+    bytes_per_second: u64,
+}
+
+/// Lets a VM's migration, which is under way or about to begin, send so many bytes a second; for a minute, if nobody says so
+/// again.
+#[utoipa::path(post, path = "/v1/cluster/moves/{vm}/pace", params(("vm" = String, Path)), request_body = PaceRequest, responses(
+    (status = 200, description = "It is said", body = ()),
+    (status = 400, description = "It is 0", body = Problem),
+    (status = 409, description = "This host is in no cluster", body = Problem),
+    (status = 500, description = "The store does not answer", body = Problem),
+))]
+pub(super) async fn pace_move(State(book): Book, Path(vm): Path<String>, body: Body) -> Answer<()> {
+    let request: PaceRequest = parse(body)?;
+    of(book)?.pace(&vm, request.bytes_per_second).await?;
+    Ok(Json(()))
 }
 
 /// Approves a planned move.

@@ -9,7 +9,7 @@ use api::problem::ProblemKind;
 use api::types::Problem;
 use executor::{
     AtTarget, HostAnswer, MoveError, Planned, Recorded, Said, Settings, SettingsChange, all,
-    all_planned, approve, begin, cancel, change_settings, clear, read_settings, said,
+    all_planned, approve, begin, cancel, change_settings, clear, read_settings, said, set_pace,
 };
 use placement::Name;
 use std::sync::Arc;
@@ -101,6 +101,19 @@ impl MoveBook {
         let begun = begin(store, &of, (&from, &to), None).await;
         begun.map_err(|error| failed(&error))?;
         self.approve(vm).await
+    }
+
+    /// Lets a VM's migration send so many bytes a second, for a minute if nobody says so again.
+    ///
+    /// # Errors
+    /// If that is none, or the store does not answer.
+    pub(crate) async fn pace(&self, vm: &str, bytes: u64) -> Result<(), Problem> {
+        if bytes == 0 {
+            let detail = "a migration that sends nothing does not end";
+            return Err(Problem::new(ProblemKind::Invalid, detail));
+        }
+        let set = set_pace(&*self.cluster.store, vm, bytes).await;
+        set.map_err(|error| failed(&error))
     }
 
     /// Approves a planned move.
@@ -233,13 +246,19 @@ fn host_of(host: &Name, said: Option<Said>) -> MoveHost {
         problem: None,
         warm_percent: None,
         migrates: None,
+        left_bytes: None,
+        dirty_bytes_per_second: None,
     };
     let Some(said) = said else {
         return of;
     };
     of.problem = said.answer.problem().map(str::to_owned);
     match said.answer {
-        HostAnswer::Source(source) => of.migrates = Some(source.migrates),
+        HostAnswer::Source(source) => {
+            of.migrates = Some(source.migrates);
+            of.left_bytes = source.left.map(|left| left.bytes);
+            of.dirty_bytes_per_second = source.left.map(|left| left.dirty_per_second);
+        }
         HostAnswer::Target(AtTarget { warm_percent, .. }) => of.warm_percent = Some(warm_percent),
         _ => {}
     }

@@ -3,7 +3,7 @@
 use super::disks::{Unready, VmDisks, Why, are_here, are_whole, warm_percent};
 use crate::control::Control;
 use api::roaming::RoamingDisk;
-use executor::{AtSource, AtTarget, HostAnswer, HostPart, Side, Task};
+use executor::{AtSource, AtTarget, HostAnswer, HostPart, Left, Side, Task};
 use hypervisor::{Hypervisor, HypervisorError, Migration};
 use placement::moving::Action;
 use std::pin::Pin;
@@ -130,6 +130,10 @@ impl Here {
             migrates: state.migrates,
             completed: state.completed,
             failed: state.failed,
+            left: state.left.map(|left| Left {
+                bytes: left.bytes,
+                dirty_per_second: left.dirty_per_second,
+            }),
         }))
     }
 

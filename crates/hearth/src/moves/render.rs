@@ -107,6 +107,9 @@ fn host_line(out: &mut String, side: &str, host: &MoveHost) -> fmt::Result {
     if host.migrates == Some(true) {
         said.push("migrates the VM".to_owned());
     }
+    if let (Some(true), Some(left)) = (host.migrates, host.left_bytes) {
+        said.push(format!("{} of its memory are left", quantity::bytes(left)));
+    }
     if let Some(warm) = host.warm_percent {
         said.push(format!(
             "{warm} % of the source's hits are expected to hit there"
@@ -152,6 +155,8 @@ mod tests {
             problem: None,
             warm_percent: None,
             migrates: None,
+            left_bytes: None,
+            dirty_bytes_per_second: None,
         };
         ClusterMove {
             vm: "web-1".to_owned(),
