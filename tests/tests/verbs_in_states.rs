@@ -176,6 +176,7 @@ const VERBS: &[Verb] = &[
     ),
     api("move cancel NAME", "POST", "/v1/cluster/moves/NAME/cancel"),
     api("move clear NAME", "POST", "/v1/cluster/moves/NAME/clear"),
+    api("group run --to HOST", "GET", "/v1/cluster"),
     api("plan --dry-run", "GET", "/v1/cluster/loads"),
     sent("monitor", "POST", "/v1/resources/readings", READING),
     api("advise --host", "GET", "/v1/advice"),
@@ -241,6 +242,7 @@ const TABLE: &str = "\
 | `move approve NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `move cancel NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `move clear NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `group run --to HOST` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `plan --dry-run` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `monitor` | done | done | done | done | done | done | done | done | done | - |
 | `advise --host` | done | done | done | done | done | done | done | done | done | unreachable |

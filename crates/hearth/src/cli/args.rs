@@ -82,7 +82,7 @@ pub enum Command {
     /// A migration needs none of these commands: they are for looking, and for trouble.
     #[command(subcommand, arg_required_else_help = true)]
     Migrate(Migrate),
-    /// Plan how a group of VMs crosses a slow link
+    /// Plan how a group of VMs crosses a slow link, and move it
     #[command(subcommand, arg_required_else_help = true)]
     Group(Box<Group>),
     /// Collect who talks to whom, as csv for `hearth group plan`

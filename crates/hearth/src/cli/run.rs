@@ -3,6 +3,7 @@
 use super::args::{Cache, Cli, Command, Global};
 use super::{caches, disks, migrate, offline, recover, render, serve, vms};
 use crate::advise::host_words;
+use crate::group::args::Group;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress, shown};
 use crate::traces::{self, args::Trace};
@@ -65,7 +66,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Cache(Cache::Format(format)) => offline::format(format, global.json),
         Command::Cache(Cache::Check(check)) => offline::check(check, global.json),
         Command::Recover(command) => recover::run(command, global.json),
-        Command::Group(group) => group::run(group, global.json),
+        Command::Group(of) if let Group::Plan(asked) = &**of => group::plan(asked, global.json),
         Command::Traffic(arguments) => traffic::run(arguments, global.json),
         Command::Mrc(arguments) => mrc::run(arguments, global.json),
         Command::Advise(arguments) if !arguments.asks_host() => advise::run(arguments, global.json),
@@ -88,6 +89,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Resources(_)
         | Command::Cluster(_)
         | Command::Move(_)
+        | Command::Group(_)
         | Command::Plan(_)
         | Command::Monitor(_)
         | Command::Trace(_) => {
@@ -128,6 +130,9 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             show(global, &known, resources::write)
         }
         Command::Cluster(of) => cluster::run(&client, global.json, of).await,
+        Command::Group(of) if let Group::Run(asked) = &**of => {
+            group::moved(&client, asked, global.json).await
+        }
         Command::Move(what) => moves::run(&client, global.json, what).await,
         Command::Plan(arguments) => plan::of_cluster(&client, arguments, global.json).await,
         Command::Monitor(arguments) => resources::monitor(&client, arguments).await,

@@ -6,7 +6,7 @@ use groups::{Method, Rate, Sizes, Split};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Plan how a group of VMs crosses a slow link.
+/// Plan how a group of VMs crosses a slow link, and move it.
 #[derive(Debug, Subcommand)]
 pub enum Group {
     /// Say which VMs cross together, in which order, with which bandwidth, and how long they take
@@ -14,6 +14,20 @@ pub enum Group {
     /// VMs that talk to each other should cross a slow link together: while some are across and others are not, their
     /// traffic crosses the link. Waves of VMs cross one after another; those of a wave in parallel. Nothing is moved.
     Plan(Box<Plan>),
+    /// Move the VMs of a plan, wave by wave, as moves of the cluster
+    ///
+    /// Takes what plan takes, plans, and moves. The VMs of a wave are begun together; their shares of the link are dealt anew
+    /// each second by what each has left. A wave begins when the last one is across. If a VM stays the rest is not begun,
+    /// and the same command goes on later. Ended in the middle, moves that have begun go on: hearth move list.
+    Run(Box<Run>),
+}
+
+/// Arguments of `group run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// What is planned
+    #[command(flatten)]
+    pub plan: Plan,
 }
 
 /// Arguments of `group plan`.

@@ -1,6 +1,7 @@
 //! A plan for people.
 
 use super::answer::{Answer, MethodAnswer, VmAnswer, WaveAnswer};
+use super::run::Ran;
 use crate::terminal::{Side, Table, facts, quantity};
 use std::fmt::{self, Write};
 use units::number::count_near;
@@ -51,6 +52,44 @@ pub(super) fn text(out: &mut String, answer: &Answer) -> fmt::Result {
     notes(out, answer)?;
     if !answer.methods.is_empty() {
         write!(out, "\n{}", compared(&answer.methods))?;
+    }
+    Ok(())
+}
+
+/// What has become of a plan.
+pub(super) fn ran(out: &mut String, ran: &Ran) -> fmt::Result {
+    let mut table = Table::new(&[
+        ("wave", Side::Right),
+        ("vm", Side::Left),
+        ("from", Side::Left),
+        ("to", Side::Left),
+        ("move", Side::Left),
+    ]);
+    for (at, wave) in ran.waves.iter().enumerate() {
+        for vm in &wave.vms {
+            table.row(vec![
+                (at + 1).to_string(),
+                vm.vm.clone(),
+                vm.from.clone(),
+                vm.to.clone(),
+                vm.stage.clone(),
+            ]);
+        }
+    }
+    write!(out, "{table}")?;
+    for (at, wave) in ran.waves.iter().enumerate() {
+        let seconds = |of: Option<f64>| of.map_or_else(|| "unknown".to_owned(), span);
+        writeln!(
+            out,
+            "wave {}: took {}, planned {}; the last VM was across {} after the first",
+            at + 1,
+            seconds(wave.took_seconds),
+            seconds(wave.planned_seconds),
+            seconds(wave.apart_seconds)
+        )?;
+    }
+    if !ran.there_before.is_empty() {
+        writeln!(out, "there before: {}", ran.there_before.join(", "))?;
     }
     Ok(())
 }
