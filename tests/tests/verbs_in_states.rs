@@ -176,7 +176,11 @@ const VERBS: &[Verb] = &[
     ),
     api("move cancel NAME", "POST", "/v1/cluster/moves/NAME/cancel"),
     api("move clear NAME", "POST", "/v1/cluster/moves/NAME/clear"),
-    api("group run --to HOST", "GET", "/v1/cluster"),
+    api(
+        "group run --traffic CSV --vms CSV --link-rate 1Gbit --to HOST",
+        "GET",
+        "/v1/cluster",
+    ),
     api("plan --dry-run", "GET", "/v1/cluster/loads"),
     sent("monitor", "POST", "/v1/resources/readings", READING),
     api("advise --host", "GET", "/v1/advice"),
@@ -242,7 +246,7 @@ const TABLE: &str = "\
 | `move approve NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `move cancel NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `move clear NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
-| `group run --to HOST` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `group run --traffic CSV --vms CSV --link-rate 1Gbit --to HOST` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `plan --dry-run` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `monitor` | done | done | done | done | done | done | done | done | done | - |
 | `advise --host` | done | done | done | done | done | done | done | done | done | unreachable |
@@ -450,12 +454,16 @@ impl Api {
 
     /// How the command line ends, and `done` or the kind of its error.
     fn command(&self, at: usize) -> anyhow::Result<(i32, String)> {
+        // Traffic and loads of a group at once: its VM talks to one called 1, and has 1 byte.
+        let group = self.folder.join(format!("group-{at}.csv"));
+        std::fs::write(&group, format!("{},1,1\n", disk(at)))?;
         let place = |word: &str| match word {
             "NAME" => disk(at),
             "ORIGIN" => uri(&self.origin, at),
             "TRACE" => self.file(at),
             "FLASH" => self.flash.display().to_string(),
             "CONFIG" => self.folder.join("hearth.toml").display().to_string(),
+            "CSV" => group.display().to_string(),
             word => word.to_owned(),
         };
         let socket = self.folder.join("admin.sock").display().to_string();
