@@ -189,7 +189,7 @@ mod tests {
         one(&mut text, &example()).unwrap();
         for line in [
             "way         node-a to node-b",
-            "stage       prepared for 12s",
+            "stage       prepared for 12.0s",
             "why         an operator began it",
             "driver      node-c, step 4",
             "source      node-a\n",
