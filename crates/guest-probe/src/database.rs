@@ -15,8 +15,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+use crate::outcome::{Doing as _, ProbeError, Verdict, say};
 use crate::step::Step;
-use crate::{Doing as _, ProbeError, Verdict, say};
 
 /// The program that the image has.
 const SQLITE: &str = "/usr/bin/sqlite3";

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::time::Instant;
 
+use crate::outcome::{Doing as _, ProbeError, Verdict, say};
 use crate::pages::{self, Latencies, Page};
 use crate::pattern::{self, Found, PAGE_BYTES, Place, Stream};
 use crate::step::Step;
-use crate::{Doing as _, ProbeError, Verdict, say};
 
 /// Differences printed one by one; the rest are only counted.
 const BAD_SHOWN: u64 = 8;

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::outcome::{Doing as _, ProbeError, Verdict, say};
 use crate::step::Step;
-use crate::{Doing as _, ProbeError, Verdict, say};
 
 /// How long a new size may take to arrive: the host tells it when it likes.
 const RESIZE_TIME_MAX: Duration = Duration::from_mins(1);

@@ -9,10 +9,10 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::outcome::{Doing as _, ProbeError, Verdict, say};
 use crate::pages::{self, Latencies, Page};
 use crate::pattern::{self, Found, PAGE_BYTES, Place, Stream};
 use crate::step::Step;
-use crate::{Doing as _, ProbeError, Verdict, say};
 
 const VERSION: u64 = 1;
 /// Differences printed one by one; the rest are only counted.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::ProbeError;
+use crate::outcome::ProbeError;
 
 /// A parsed step, `name,key=value,...`.
 pub(crate) struct Step {
