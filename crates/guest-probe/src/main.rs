@@ -13,6 +13,7 @@
 //! commit,db=P,transactions=N,wal=W      SQLite transactions, each named when its commit was answered
 //! account,db=P,through=N               the database is sound and has transactions 1..=N, each whole
 //! facts,disk=D,sectors=S               what the kernel says of a disk, once it has S sectors (0: now)
+//! memory,mib=M,kib_a_second=K,seconds=S  rewrite random pages of M MiB of memory, each checked before
 //! trim,dir=D                           discard what the file system there does not use
 //! again                                begin with the first step, for the next round, and so for ever
 //! forever                              say so and wait, so that the host can cut the power
@@ -31,6 +32,7 @@ mod database;
 mod device;
 mod facts;
 mod files;
+mod memory;
 mod outcome;
 mod pages;
 mod pattern;
@@ -92,6 +94,7 @@ fn run(text: &str, round: u64) -> Result<Verdict, ProbeError> {
         "commit" => database::commit(&step),
         "account" => database::account(&step),
         "facts" => facts::tell(&step),
+        "memory" => memory::rewrite(&step),
         "trim" => facts::trim(&step),
         "forever" => {
             say(&format!("waiting uptime_ms={}", uptime_ms()));

@@ -26,6 +26,12 @@ impl Place {
         Self((file << 32) | page)
     }
 
+    /// Page `page` of memory, which has the place of a file before the first.
+    pub(crate) fn in_memory(page: u64) -> Self {
+        assert!(page < 1 << 32, "a probe's memory has fewer than 2^32 pages");
+        Self(page)
+    }
+
     /// Page `page` of a whole disk.
     pub(crate) fn on_disk(page: u64) -> Self {
         assert!(page < 1 << 63, "a disk has fewer than 2^63 pages");
