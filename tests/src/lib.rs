@@ -63,6 +63,7 @@ mod tools;
 mod unit;
 mod versions;
 mod vm;
+pub mod waves;
 mod wire;
 
 pub use agent::{agent_memory_kib, said, with_agent};

@@ -463,6 +463,6 @@ pub(super) const TABLE: &[Crate] = &[
         )
     },
     program("guest-probe", "crates/guest-probe", &[]),
-    program("e2e", "tests", &["vhost-protocol"]),
+    program("e2e", "tests", &["groups", "units", "vhost-protocol"]),
     program("xtask", "crates/xtask", &[]),
 ];
