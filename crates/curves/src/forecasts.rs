@@ -16,11 +16,8 @@ use trace::{Op, Reader};
 use units::{Bytes, Duration, Instant};
 
 use crate::measure::CurveError;
+use crate::window_ends::WindowEnds;
 use units::number::real;
-
-/// Windows without an access that are walked through: what a gap in a trace has beyond them teaches nobody
-/// anything, and a wrong time stamp could make it endless.
-const SILENT_WINDOWS_MAX: u64 = 1_000;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -137,7 +134,7 @@ struct ForecastPass {
     reuses: Reuses,
     /// The last `N + 1` uses of each block would do; of `N` reuses the measure is asked through these.
     uses: Vec<Vec<Instant>>,
-    ends: Instant,
+    ends: WindowEnds,
     now: Instant,
 }
 
@@ -165,20 +162,16 @@ impl ForecastPass {
             window: settings.window,
             reuses: settings.reuses,
             uses: Vec::new(),
-            ends: Instant::ZERO + settings.window,
+            ends: WindowEnds::new(settings.window),
             now: Instant::ZERO,
         })
     }
 
     fn take(&mut self, now: Instant, op: Op, keys: &[u32]) {
         self.now = self.now.max(now);
-        let silent = (self.now - self.ends).as_nanos() / self.window.as_nanos();
-        if let Some(skipped) = silent.checked_sub(SILENT_WINDOWS_MAX) {
-            let skipped = Duration::from_nanos(self.window.as_nanos().saturating_mul(skipped));
-            self.ends = self.ends + skipped;
-        }
-        while self.now >= self.ends {
-            self.window_ends();
+        self.ends.pass(now);
+        while let Some(end) = self.ends.ended() {
+            self.window_ends(end);
         }
         for &key in keys {
             match op {
@@ -189,8 +182,8 @@ impl ForecastPass {
         }
     }
 
-    fn window_ends(&mut self) {
-        let observed = Demand::<u32>::rwss(&mut self.exact, self.reuses, self.window, self.ends);
+    fn window_ends(&mut self, end: Instant) {
+        let observed = Demand::<u32>::rwss(&mut self.exact, self.reuses, self.window, end);
         for entrant in &mut self.entrants {
             if let Some(predicted) = entrant.forecast.predicted() {
                 entrant.row.windows += 1;
@@ -200,7 +193,6 @@ impl ForecastPass {
             let next = entrant.forecast.observe(real(observed));
             entrant.cache.resize(blocks_near(next));
         }
-        self.ends = self.ends + self.window;
     }
 
     fn access(&mut self, key: u32) {

@@ -5,6 +5,7 @@
 //!   Reader ─► Splitter ─► keys ─► mrc::Exact
 //!         └─► runs of blocks ───► mrc::FixedRate, mrc::FixedSize, mrc::Miniature
 //!                  one for the whole trace, or one a volume as well
+//!         └─► keys, time ─► policy::demand ─► reuse working sets: rows, forecasts, a series by window
 //! ```
 //!
 //! The sampled methods never split requests into blocks: see `mrc::Spatial`. Discards and write-zeroes
@@ -16,6 +17,7 @@
     allow(clippy::float_cmp, reason = "ratios of small counts are exact")
 )]
 
+mod demand;
 mod exact;
 mod facts;
 mod forecasts;
@@ -23,7 +25,9 @@ mod measure;
 mod requests;
 mod reuse;
 mod sampled;
+mod window_ends;
 
+pub use demand::{DemandSeries, DemandSettings, DemandWindow, demand_series};
 pub use facts::Facts;
 pub use forecasts::{ForecastRow, ForecastSettings, forecast_rows};
 pub use measure::{CurveError, Curves, Measured, Method, Settings, VolumeCurves, measure};
