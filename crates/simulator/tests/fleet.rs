@@ -1,6 +1,11 @@
 //! Fleets of hosts under many faults: what has to hold, holds, and a seed decides everything.
 
-use simulator::fleet::{Faults, Outcome, Rule, Settings, run};
+#![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
+
+use curves::{DemandSettings, demand_series};
+use simulator::fleet::{Demanded, Faults, Outcome, Rule, Settings, TraceDemand, TraceDemands, run};
+use trace::Options;
+use units::{Bytes, Duration};
 
 /// Far more than a fleet sees, so that a small one sees everything.
 const MANY: Faults = Faults {
@@ -46,6 +51,35 @@ fn a_seed_decides_everything() {
     let run = |seed| fleet(Rule::Hearth, seed, MANY);
     assert_eq!(run(5), run(5));
     assert_ne!(run(5), run(6));
+}
+
+/// A trace whose rate has a day and a night of 60 s, in windows of 5 s.
+fn traced() -> Demanded {
+    let text = "gen:diurnal,requests=20000,blocks=3000,rate=100,period=60s,seed=3";
+    let settings = DemandSettings::new(Duration::from_secs(5), Bytes::kib(4)).unwrap();
+    let mut opened = trace::open(text.as_ref(), &Options::default()).unwrap();
+    let series = demand_series(&mut *opened.reader, &settings, &mut |_| {}).unwrap();
+    let trace = TraceDemand::new(text, series).unwrap();
+    Demanded::Traces(TraceDemands::new(vec![trace]).unwrap())
+}
+
+#[test]
+fn every_check_holds_with_the_demand_of_a_trace() {
+    let mut moves = 0;
+    for rule in Rule::ALL {
+        let settings = Settings {
+            hosts: 40,
+            vms: 12,
+            windows: 30,
+            faults: MANY,
+            demand: traced(),
+            ..Settings::new(rule, 1)
+        };
+        let outcome = run(&settings, &mut |_| {}).unwrap();
+        assert_eq!(outcome.violations, [], "{rule:?}");
+        moves += outcome.moves();
+    }
+    assert!(moves > 20, "{moves} moves");
 }
 
 #[test]

@@ -224,14 +224,7 @@ pub(crate) fn pass(
         progress.count(requests);
     });
     drop(progress);
-    let measured = measured.map_err(|error| match &error {
-        CurveError::Miniature(_) => CliError::of(Exit::Usage, &error),
-        CurveError::Read(_) => CliError::of(Exit::Failed, &error),
-        CurveError::Split(_) => CliError::new(
-            Exit::Failed,
-            format!("{}: {}", path.display(), chain(&error)),
-        ),
-    })?;
+    let measured = measured.map_err(|error| unread(&error, path))?;
     if measured.total.accesses == 0 {
         return Err(CliError::new(
             Exit::Failed,
@@ -239,6 +232,18 @@ pub(crate) fn pass(
         ));
     }
     Ok((measured, opened.format.name()))
+}
+
+/// Why a trace that was opened could not be read to its end.
+pub(crate) fn unread(error: &CurveError, path: &Path) -> CliError {
+    match error {
+        CurveError::Miniature(_) => CliError::of(Exit::Usage, error),
+        CurveError::Read(_) => CliError::of(Exit::Failed, error),
+        CurveError::Split(_) => CliError::new(
+            Exit::Failed,
+            format!("{}: {}", path.display(), chain(error)),
+        ),
+    }
 }
 
 fn wrong_size(error: &SizeError) -> CliError {

@@ -64,7 +64,7 @@ fn formats(json: bool) -> Result<Vec<u8>, CliError> {
     Ok(table.to_string().into_bytes())
 }
 
-fn unopened(error: &OpenError) -> CliError {
+pub(crate) fn unopened(error: &OpenError) -> CliError {
     let cli = |exit| CliError::new(exit, chain(error));
     match error {
         OpenError::Read(_) | OpenError::Empty { .. } => cli(Exit::Failed),

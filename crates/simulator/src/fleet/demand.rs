@@ -1,10 +1,11 @@
-//! What each VM needs in each window, and the shape of its curve.
+//! What each VM needs in each window, and the shape of its curve; generated, or dealt from traces.
 //!
-//! A VM's reuse working set has a mean (lognormal over VMs), a day and a night (a sine of 24 hours whose peak is by day
-//! for seven VMs of ten), and noise that lasts for some windows (an autoregression). Its curve is 16 points over its
-//! working set: concave up to it, and flat beyond.
+//! A generated VM's reuse working set has a mean (lognormal over VMs), a day and a night (a sine of 24 hours whose peak
+//! is by day for seven VMs of ten), and noise that lasts for some windows (an autoregression). Its curve is concave up
+//! to its working set, and flat beyond.
 
-use super::settings::{CAPACITY, LOAD_MEAN, WINDOW_S};
+use super::settings::{CAPACITY, Demanded, LOAD_MEAN, Settings, WINDOW_S};
+use super::shape::Shape;
 use std::f64::consts::TAU;
 use units::number::{count_near, real};
 use units::{Bytes, Prng};
@@ -20,27 +21,40 @@ const MEAN_MAX: f64 = 0.30;
 const NOISE_KEPT: f64 = 0.8;
 const NOISE_NEW: f64 = 0.06;
 
-/// Sizes of a curve's points, as parts of the working set.
-const SIZES: [f64; 16] = [
-    0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 3.0, 4.0,
-];
-
 /// A VM as a series of demand and a curve.
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
     /// Its working set in each window.
-    series: Vec<Bytes>,
-    /// Miss ratios at [`SIZES`].
-    misses: [f64; SIZES.len()],
-    pub(super) reads_per_second: f64,
+    pub(super) series: Vec<Bytes>,
+    /// Its reads a second in each window.
+    pub(super) reads: Vec<f64>,
+    pub(super) shape: Shape,
+}
+
+/// The VMs of a fleet, in the order of their hosts.
+pub(super) fn of_fleet(settings: &Settings) -> Vec<Demand> {
+    let mut dice = Prng::new(settings.seed);
+    // Dice of its own for each VM, so that a longer run has the same beginning.
+    let own = (0..settings.hosts * settings.vms).map(|_| dice.fork());
+    match &settings.demand {
+        Demanded::Generated => own
+            .map(|mut dice| Demand::generate(settings.vms, settings.windows, &mut dice))
+            .collect(),
+        Demanded::Traces(traces) => traces.deal(settings.vms, settings.windows, own),
+    }
+}
+
+/// What a VM of a host with so many needs on average, as a part of the host's flash.
+pub(super) fn mean(vms: usize, dice: &mut Prng) -> f64 {
+    // The mean of a lognormal is exp(mu + sigma^2 / 2).
+    let middle = LOAD_MEAN / real(vms as u64) * libm::exp(-SPREAD * SPREAD / 2.0);
+    (middle * libm::exp(SPREAD * dice.normal())).min(MEAN_MAX)
 }
 
 impl Demand {
     /// A VM of a host with so many, for so many windows.
-    pub(super) fn generate(vms: usize, windows: usize, dice: &mut Prng) -> Self {
-        // The mean of a lognormal is exp(mu + sigma^2 / 2).
-        let mean = LOAD_MEAN / real(vms as u64) * libm::exp(-SPREAD * SPREAD / 2.0);
-        let mean = (mean * libm::exp(SPREAD * dice.normal())).min(MEAN_MAX);
+    fn generate(vms: usize, windows: usize, dice: &mut Prng) -> Self {
+        let mean = mean(vms, dice);
         let amplitude = 0.35 * dice.unit();
         let by_day = dice.unit() < 0.7;
         let peak = if by_day { 14.0 } else { 2.0 } + 2.0 * dice.normal();
@@ -54,8 +68,8 @@ impl Demand {
         });
         Self {
             series: series.collect(),
-            misses: misses(0.55 + 0.4 * dice.unit(), 1.0 + 2.0 * dice.unit()),
-            reads_per_second: 300.0 * libm::exp(0.8 * dice.normal()),
+            shape: Shape::concave(0.55 + 0.4 * dice.unit(), 1.0 + 2.0 * dice.unit()),
+            reads: vec![300.0 * libm::exp(0.8 * dice.normal()); windows],
         }
     }
 
@@ -66,46 +80,19 @@ impl Demand {
 
     /// The curve in a window: sizes in bytes with their miss ratios. Its size follows the working set's.
     pub(super) fn curve(&self, window: usize) -> Vec<(u64, f64)> {
-        curve(self.rwss(window), &self.misses)
+        self.shape.points(self.rwss(window))
     }
 
     /// The part of the reads that a share answers in a window.
     pub(super) fn hits(&self, window: usize, share: Bytes) -> f64 {
-        hits(&self.misses, self.rwss(window), share)
+        let rwss = real(self.rwss(window).get()).max(1.0);
+        self.shape.hits(real(share.get()) / rwss)
     }
-}
 
-/// The curve of a working set whose shape is known at [`SIZES`].
-fn curve(rwss: Bytes, misses: &[f64; SIZES.len()]) -> Vec<(u64, f64)> {
-    // Below 20 blocks the first points would be one.
-    let rwss = real(rwss.get().max(1 << 20));
-    let points = SIZES.iter().zip(misses);
-    points
-        .map(|(size, miss)| (count_near(size * rwss), *miss))
-        .collect()
-}
-
-/// Miss ratios of a working set that hits so much when all of it fits; `bend` is how concave it is.
-fn misses(hits: f64, bend: f64) -> [f64; SIZES.len()] {
-    SIZES.map(|size| {
-        let inner = 1.0 - libm::pow(1.0 - size.min(1.0), bend);
-        let beyond = 0.25 * (1.0 - hits) * ((size - 1.0).max(0.0) / 3.0);
-        (1.0 - hits * inner - beyond).clamp(0.0, 1.0)
-    })
-}
-
-fn hits(misses: &[f64; SIZES.len()], rwss: Bytes, share: Bytes) -> f64 {
-    let size = real(share.get()) / real(rwss.get()).max(1.0);
-    let above = SIZES.partition_point(|known| *known <= size);
-    let (low, low_miss) = match above.checked_sub(1) {
-        Some(at) => (SIZES[at], misses[at]),
-        None => (0.0, 1.0),
-    };
-    let Some(high) = SIZES.get(above) else {
-        return 1.0 - low_miss;
-    };
-    let along = (size - low) / (high - low);
-    1.0 - (low_miss + along * (misses[above] - low_miss))
+    /// The reads a second in a window.
+    pub(super) fn reads_per_second(&self, window: usize) -> f64 {
+        self.reads[window]
+    }
 }
 
 #[cfg(test)]

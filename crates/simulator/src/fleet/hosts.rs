@@ -1,6 +1,6 @@
 //! Who runs where, and what hosts publish.
 
-use super::demand::Demand;
+use super::demand::{self, Demand};
 use super::latency::{HIT_US, MISS_US};
 use super::settings::{BANDWIDTH, CAPACITY, LIE, MEMORY, Settings};
 use placement::shares::share;
@@ -33,12 +33,8 @@ pub(super) struct Hosts {
 
 impl Hosts {
     pub(super) fn new(settings: &Settings) -> Self {
-        let mut dice = Prng::new(settings.seed);
-        let vms = settings.hosts * settings.vms;
-        let demands = (0..vms)
-            // Dice of its own, so that a longer run has the same beginning.
-            .map(|_| Demand::generate(settings.vms, settings.windows, &mut dice.fork()))
-            .collect();
+        let demands = demand::of_fleet(settings);
+        let vms = demands.len();
         let mut lies = Prng::new(settings.seed ^ 0x11a5);
         let running = (0..settings.hosts).map(|host| {
             let first = host * settings.vms;
@@ -150,7 +146,7 @@ impl Hosts {
         let of_vm = |vm: &usize| {
             let one = &self.demands[*vm];
             let share = share(CAPACITY, one.rwss(window), demand);
-            (*vm, one.reads_per_second, one.hits(window, share))
+            (*vm, one.reads_per_second(window), one.hits(window, share))
         };
         self.running[host].iter().map(of_vm).collect()
     }
@@ -223,7 +219,7 @@ impl Hosts {
                 memory_bytes: MEMORY.get(),
             },
             curve: demand.curve(window),
-            reads_per_second: demand.reads_per_second,
+            reads_per_second: demand.reads_per_second(window),
             hits: self.hits[vm],
             moved_at_s: self.moved[vm],
             pinned: false,

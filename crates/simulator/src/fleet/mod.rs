@@ -11,6 +11,8 @@
 //! |---|---|
 //! | `settings` | how large, how long, which rule, what fails |
 //! | `demand` | what each VM needs in each window, and its curve |
+//! | `traced` | the same from traces |
+//! | `shape` | a curve by parts of a working set |
 //! | `latency` | a VM's 90th percentile by its hit ratio |
 //! | `hosts` | who runs where, and what hosts publish |
 //! | `hypervisor` | the two hosts of a move, as their daemons and hypervisors behave |
@@ -34,10 +36,15 @@ mod outcome;
 mod records;
 mod run;
 mod settings;
+mod shape;
 mod table;
+mod trace_error;
+mod traced;
 
 pub use checks::Violation;
-pub use outcome::{Outcome, PROBE, Probe, Sample};
-pub use run::run;
-pub use settings::{Faults, Rule, Settings, SettingsError};
+pub use outcome::{Outcome, PROBE, Probe, Sample, Summary};
+pub use run::{Run, run};
+pub use settings::{Demanded, Faults, Rule, Settings, SettingsError};
 pub use table::csv;
+pub use trace_error::TraceDemandError;
+pub use traced::{TraceDemand, TraceDemands, TraceFacts};

@@ -18,10 +18,10 @@ pub struct Sample {
     pub load_mean: f64,
     /// Their standard deviation.
     pub load_stddev: f64,
-    /// Hit ratio of all reads, by curve.
-    pub hits: f64,
-    /// Mean over reads of their VM's 90th percentile, in milliseconds.
-    pub p90_ms: f64,
+    /// Hit ratio of all reads, by curve; none if nothing is read.
+    pub hits: Option<f64>,
+    /// Mean over reads of their VM's 90th percentile, in milliseconds; none if nothing is read.
+    pub p90_ms: Option<f64>,
     /// Moves that ended in this window, each by how.
     pub done: usize,
     /// Moves that were rolled back.
@@ -53,7 +53,47 @@ pub struct Outcome {
     pub violations: Vec<Violation>,
 }
 
+/// A run in sums, and each window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary<'a> {
+    /// Part of all host-windows that were above 90 %.
+    pub overloaded_part: f64,
+    /// Mean over windows of the loads' standard deviation.
+    pub load_stddev: f64,
+    /// Moves that were done.
+    pub moves: usize,
+    /// Moves that were rolled back.
+    pub rolled_back: usize,
+    /// Moves that failed.
+    pub failed: usize,
+    /// Bytes of caches that were moved.
+    pub moved_bytes: u64,
+    /// Mean over windows of the hit ratio.
+    pub hits: f64,
+    /// Mean over windows of the 90th percentile, in milliseconds.
+    pub p90_ms: f64,
+    /// All of it.
+    #[serde(flatten)]
+    pub outcome: &'a Outcome,
+}
+
 impl Outcome {
+    /// Its sums.
+    pub fn summary(&self) -> Summary<'_> {
+        let (rolled_back, failed) = self.not_done();
+        Summary {
+            overloaded_part: self.overloaded_part(),
+            load_stddev: self.mean(|sample| Some(sample.load_stddev)),
+            moves: self.moves(),
+            rolled_back,
+            failed,
+            moved_bytes: self.moved_bytes(),
+            hits: self.mean(|sample| sample.hits),
+            p90_ms: self.mean(|sample| sample.p90_ms),
+            outcome: self,
+        }
+    }
+
     pub(super) const fn new(rule: Rule) -> Self {
         Self {
             rule: rule.word(),
@@ -95,9 +135,10 @@ impl Outcome {
         self.samples.iter().map(|sample| sample.moved_bytes).sum()
     }
 
-    /// The mean over windows of something.
-    pub fn mean(&self, of: impl Fn(&Sample) -> f64) -> f64 {
-        self.samples.iter().map(of).sum::<f64>() / real(self.samples.len() as u64).max(1.0)
+    /// The mean of something over the windows that have it.
+    pub fn mean(&self, of: impl Fn(&Sample) -> Option<f64>) -> f64 {
+        let there: Vec<f64> = self.samples.iter().filter_map(of).collect();
+        there.iter().sum::<f64>() / real(there.len() as u64).max(1.0)
     }
 }
 

@@ -16,13 +16,11 @@ use units::Prng;
 /// # Errors
 /// If the settings make no fleet.
 pub fn run(settings: &Settings, progress: &mut dyn FnMut(u64)) -> Result<Outcome, SettingsError> {
-    settings.check()?;
-    let mut world = World::new(settings);
-    for window in 0..settings.windows {
-        world.window(window);
-        progress(window as u64 + 1);
+    let mut run = Run::new(settings)?;
+    while run.next_window() {
+        progress(run.windows_done() as u64);
     }
-    Ok(world.end())
+    Ok(run.end())
 }
 
 /// A move that is done and was not compared yet.
@@ -31,7 +29,8 @@ struct Uncompared {
     window: usize,
 }
 
-struct World<'a> {
+/// A fleet on its way through its windows, for those who may end it early.
+pub struct Run<'a> {
     settings: &'a Settings,
     rules: Option<Rules>,
     hosts: Hosts,
@@ -48,9 +47,14 @@ struct World<'a> {
     outcome: Outcome,
 }
 
-impl<'a> World<'a> {
-    fn new(settings: &'a Settings) -> Self {
-        Self {
+impl<'a> Run<'a> {
+    /// A fleet before its first window.
+    ///
+    /// # Errors
+    /// If the settings make no fleet.
+    pub fn new(settings: &'a Settings) -> Result<Self, SettingsError> {
+        settings.check()?;
+        Ok(Self {
             settings,
             rules: settings.rule.rules(),
             hosts: Hosts::new(settings),
@@ -63,7 +67,22 @@ impl<'a> World<'a> {
             away_at_s: None,
             sample: Sample::default(),
             outcome: Outcome::new(settings.rule),
+        })
+    }
+
+    /// Windows that are past.
+    pub const fn windows_done(&self) -> usize {
+        self.outcome.samples.len()
+    }
+
+    /// Lets the next window pass; false if there is none.
+    pub fn next_window(&mut self) -> bool {
+        let window = self.windows_done();
+        if window == self.settings.windows {
+            return false;
         }
+        self.window(window);
+        true
     }
 
     fn window(&mut self, window: usize) {
@@ -136,8 +155,8 @@ impl<'a> World<'a> {
             overloaded: loads.iter().filter(|load| **load > 0.9).count(),
             load_mean: sums.mean(),
             load_stddev: sums.stddev(0.0),
-            hits: hits / reads,
-            p90_ms: p90 / reads,
+            hits: (reads > 0.0).then(|| hits / reads),
+            p90_ms: (reads > 0.0).then(|| p90 / reads),
             ..Sample::default()
         }
     }
@@ -258,8 +277,12 @@ impl<'a> World<'a> {
         }
     }
 
-    fn end(mut self) -> Outcome {
-        let now = at(self.settings.windows as u64 * WINDOW_S);
+    /// What came of the windows that are past.
+    ///
+    /// # Panics
+    /// Never: a simulated host has a name.
+    pub fn end(mut self) -> Outcome {
+        let now = at(self.windows_done() as u64 * WINDOW_S);
         self.outcome.liars = self.hosts.liars();
         self.outcome.drivers_replaced = self.moves.replaced();
         if let Some(rules) = self.rules {

@@ -1,5 +1,6 @@
 //! What is simulated.
 
+use super::traced::TraceDemands;
 use placement::{Rules, WINDOW};
 use units::Bytes;
 
@@ -14,10 +15,21 @@ pub struct Settings {
     pub windows: usize,
     /// What decides demand and faults.
     pub seed: u64,
+    /// Where demand is from.
+    pub demand: Demanded,
     /// Who plans.
     pub rule: Rule,
     /// What fails.
     pub faults: Faults,
+}
+
+/// Where the demand of VMs is from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Demanded {
+    /// Days, nights and noise, drawn by the seed.
+    Generated,
+    /// Traces, dealt by the seed.
+    Traces(TraceDemands),
 }
 
 /// A rule of planning.
@@ -118,6 +130,7 @@ impl Settings {
             vms: 20,
             windows: 84,
             seed,
+            demand: Demanded::Generated,
             rule,
             faults: Faults::USUAL,
         }

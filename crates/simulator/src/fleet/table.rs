@@ -12,14 +12,19 @@ const COLUMNS: [Column; 12] = [
     ("hosts_overloaded", |of| of.overloaded.to_string()),
     ("load_mean", |of| of.load_mean.to_string()),
     ("load_stddev", |of| of.load_stddev.to_string()),
-    ("hit_ratio", |of| of.hits.to_string()),
-    ("p90_ms", |of| of.p90_ms.to_string()),
+    ("hit_ratio", |of| optional(of.hits)),
+    ("p90_ms", |of| optional(of.p90_ms)),
     ("moves_done", |of| of.done.to_string()),
     ("moves_rolled_back", |of| of.rolled_back.to_string()),
     ("moves_failed", |of| of.failed.to_string()),
     ("moved_bytes", |of| of.moved_bytes.to_string()),
     ("missing_bytes", |of| of.missing_bytes.to_string()),
 ];
+
+/// An empty cell if there is nothing.
+fn optional(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
 
 /// Writes a row for each window of each rule (RFC 4180).
 ///

@@ -10,7 +10,7 @@ use units::Bytes;
 use units::number::real;
 
 /// A figure: title, caption, its axis, and what it shows of each window.
-type Figure = (&'static str, &'static str, Axis, fn(&Sample) -> f64);
+type Figure = (&'static str, &'static str, Axis, fn(&Sample) -> Option<f64>);
 
 /// The page.
 ///
@@ -27,13 +27,13 @@ pub fn html(all: &[Outcome], manifest: &Manifest) -> Result<String, fmt::Error> 
             "Hosts above 90 %",
             "By what their VMs really need, at the beginning of each window.",
             axis("hosts", label::count),
-            |sample| real(sample.overloaded as u64),
+            |sample| Some(real(sample.overloaded as u64)),
         ),
         (
             "Deviation of load across hosts",
             "The paper's objective is its square.",
             axis("standard deviation", |value| format!("{value:.2}")),
-            |sample| sample.load_stddev,
+            |sample| Some(sample.load_stddev),
         ),
         (
             "Hits",
@@ -48,7 +48,7 @@ pub fn html(all: &[Outcome], manifest: &Manifest) -> Result<String, fmt::Error> 
             "Moves that were done",
             "In each window.",
             axis("moves", label::count),
-            |sample| real(sample.done as u64),
+            |sample| Some(real(sample.done as u64)),
         ),
     ];
     for (title, caption, y, of) in figures {
@@ -70,14 +70,14 @@ const fn axis(label: &'static str, tick: fn(f64) -> String) -> Axis {
     }
 }
 
-fn chart(all: &[Outcome], y: Axis, of: fn(&Sample) -> f64) -> Chart {
+fn chart(all: &[Outcome], y: Axis, of: fn(&Sample) -> Option<f64>) -> Chart {
     let line = |(colour, one): (usize, &Outcome)| Line {
         name: one.rule.to_owned(),
         colour,
         points: one
             .samples
             .iter()
-            .map(|sample| (real(sample.window as u64), of(sample)))
+            .filter_map(|sample| Some((real(sample.window as u64), of(sample)?)))
             .collect(),
     };
     Chart {
@@ -102,7 +102,7 @@ fn sums(out: &mut String, all: &[Outcome]) -> fmt::Result {
              <td>{}</td><td>{}</td><td>{:.3}</td></tr>",
             one.rule,
             label::percent_exact(one.overloaded_part()),
-            one.mean(|sample| sample.load_stddev),
+            one.mean(|sample| Some(sample.load_stddev)),
             one.moves(),
             Bytes::new(one.moved_bytes()),
             label::percent_exact(one.mean(|sample| sample.hits)),

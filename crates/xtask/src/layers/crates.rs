@@ -280,6 +280,7 @@ pub(super) const TABLE: &[Crate] = &[
         &[
             "admission",
             "block-store",
+            "curves",
             "destage",
             "dirty-log",
             "units",

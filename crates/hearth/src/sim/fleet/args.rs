@@ -1,8 +1,10 @@
 //! Arguments of `hearth sim fleet`.
 
 use clap::{Args, ValueEnum, ValueHint};
-use simulator::fleet::{Faults, Rule, Settings};
+use simulator::fleet::{Demanded, Faults, Rule, Settings};
 use std::path::PathBuf;
+use trace::{CsvColumns, Format};
+use units::Duration;
 
 /// Arguments of `sim fleet`.
 #[derive(Debug, Args)]
@@ -27,6 +29,35 @@ pub struct Fleet {
     /// What decides demand and faults
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
+    /// Take demand from these traces instead of generating it: each VM is dealt one by the seed, shifted in time and
+    /// scaled in size, and the fleet needs as much on average as the generated one
+    #[arg(help_heading = "Demand of traces", long, value_name = "TRACE", num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub demand_from: Vec<PathBuf>,
+    /// How much of a trace is a window of the fleet. A trace has at least six of them
+    #[arg(
+        help_heading = "Demand of traces",
+        long,
+        value_name = "TIME",
+        default_value = "2h",
+        requires = "demand_from"
+    )]
+    pub demand_window: Duration,
+    /// The traces' format, if it is not to be recognised
+    #[arg(
+        help_heading = "Demand of traces",
+        long,
+        value_name = "FORMAT",
+        requires = "demand_from"
+    )]
+    pub format: Option<Format>,
+    /// The columns of a csv, as libCacheSim's: time-col=1,obj-id-col=2,obj-size-col=3,op-col=4
+    #[arg(
+        help_heading = "Demand of traces",
+        long,
+        value_name = "COLUMNS",
+        requires = "demand_from"
+    )]
+    pub columns: Option<CsvColumns>,
     /// What fails
     #[arg(long, value_name = "WHICH", default_value = "usual")]
     pub faults: FaultsWord,
@@ -84,12 +115,13 @@ impl RuleWord {
 
 impl Fleet {
     /// A run for each rule.
-    pub(super) fn runs(&self) -> Vec<Settings> {
+    pub(super) fn runs(&self, demanded: &Demanded) -> Vec<Settings> {
         let of_rule = |word: &RuleWord| Settings {
             hosts: self.hosts,
             vms: self.vms,
             windows: self.windows,
             seed: self.seed,
+            demand: demanded.clone(),
             rule: word.rule(),
             faults: match self.faults {
                 FaultsWord::None => Faults::NONE,

@@ -1,10 +1,10 @@
 //! What came of a fleet, for people and for programs.
 
-use crate::terminal::quantity::share;
+use crate::terminal::quantity::{bytes, share};
 use crate::terminal::{Side, Table};
 use serde::Serialize;
 use simulator::fleet::cloudcache::{Against, Figures, PAPER};
-use simulator::fleet::{Outcome, PROBE, Probe};
+use simulator::fleet::{Outcome, PROBE, Probe, Summary, TraceFacts};
 use std::fmt::Write;
 use units::Bytes;
 
@@ -14,17 +14,9 @@ const SHOWN: usize = 5;
 /// A run in JSON: sums, and each window.
 #[derive(Serialize)]
 pub(super) struct Told<'a> {
-    overloaded_part: f64,
-    load_stddev: f64,
-    moves: usize,
-    rolled_back: usize,
-    failed: usize,
-    moved_bytes: u64,
-    hits: f64,
-    p90_ms: f64,
-    overloaded_below_paper: Option<bool>,
     #[serde(flatten)]
-    outcome: &'a Outcome,
+    summary: Summary<'a>,
+    overloaded_below_paper: Option<bool>,
 }
 
 /// Everything in JSON.
@@ -32,33 +24,46 @@ pub(super) struct Told<'a> {
 pub(super) struct All<'a> {
     runs: Vec<Told<'a>>,
     probe: &'a [Probe],
+    /// What demand was taken from; nothing if it was generated.
+    traces: &'a [TraceFacts],
 }
 
-pub(super) fn told(all: &[Outcome]) -> All<'_> {
+/// The paper's experiment in JSON.
+#[derive(Serialize)]
+pub(super) struct AllOfPaper<'a> {
+    paper: Figures,
+    ours: &'a [Figures],
+    traces: &'a [TraceFacts],
+}
+
+pub(super) const fn told_paper<'a>(
+    figures: &'a [Figures],
+    traces: &'a [TraceFacts],
+) -> AllOfPaper<'a> {
+    AllOfPaper {
+        paper: PAPER,
+        ours: figures,
+        traces,
+    }
+}
+
+pub(super) fn told<'a>(all: &'a [Outcome], traces: &'a [TraceFacts]) -> All<'a> {
     let paper = all.iter().find(|one| one.rule == "paper");
     All {
         runs: all.iter().map(|outcome| of_run(outcome, paper)).collect(),
         probe: &PROBE,
+        traces,
     }
 }
 
 fn of_run<'a>(outcome: &'a Outcome, paper: Option<&Outcome>) -> Told<'a> {
-    let (rolled_back, failed) = outcome.not_done();
     Told {
-        overloaded_part: outcome.overloaded_part(),
-        load_stddev: outcome.mean(|sample| sample.load_stddev),
-        moves: outcome.moves(),
-        rolled_back,
-        failed,
-        moved_bytes: outcome.moved_bytes(),
-        hits: outcome.mean(|sample| sample.hits),
-        p90_ms: outcome.mean(|sample| sample.p90_ms),
+        summary: outcome.summary(),
         overloaded_below_paper: paper.map(|paper| outcome.overloaded() <= paper.overloaded()),
-        outcome,
     }
 }
 
-pub(super) fn table(all: &[Outcome]) -> String {
+pub(super) fn table(all: &[Outcome], traces: &[TraceFacts]) -> String {
     let mut table = Table::new(&[
         ("rule", Side::Left),
         ("above 90 %", Side::Right),
@@ -77,7 +82,7 @@ pub(super) fn table(all: &[Outcome]) -> String {
         table.row(vec![
             one.rule.to_owned(),
             share(one.overloaded_part()),
-            format!("{:.3}", one.mean(|sample| sample.load_stddev)),
+            format!("{:.3}", one.mean(|sample| Some(sample.load_stddev))),
             one.moves().to_string(),
             rolled_back.to_string(),
             failed.to_string(),
@@ -91,7 +96,7 @@ pub(super) fn table(all: &[Outcome]) -> String {
             ),
         ]);
     }
-    let mut out = format!("{table}\n");
+    let mut out = format!("{}{table}\n", sources(traces));
     let mut probe = Table::new(&[
         ("the probe's rule", Side::Left),
         ("above 90 %", Side::Right),
@@ -149,8 +154,34 @@ fn checks(out: &mut String, all: &[Outcome]) {
     }
 }
 
+/// What demand was taken from; nothing if it was generated.
+fn sources(traces: &[TraceFacts]) -> String {
+    if traces.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("demand of", Side::Left),
+        ("windows", Side::Right),
+        ("mean RWSS", Side::Right),
+        ("peak / mean", Side::Right),
+        ("WSS / RWSS", Side::Right),
+        ("hits with RWSS", Side::Right),
+    ]);
+    for one in traces {
+        table.row(vec![
+            one.trace.clone(),
+            one.windows.to_string(),
+            bytes(one.rwss_mean_bytes),
+            format!("{:.1}", one.peak),
+            format!("{:.2}", one.wss_by_rwss),
+            one.hits.map_or_else(|| "no reads".to_owned(), share),
+        ]);
+    }
+    format!("{table}\n")
+}
+
 /// The paper's experiment with its figures beside ours.
-pub(super) fn paper(figures: &[Figures]) -> String {
+pub(super) fn paper(figures: &[Figures], traces: &[TraceFacts]) -> String {
     let mut table = Table::new(&[
         ("demand by flash", Side::Left),
         ("moved", Side::Right),
@@ -177,10 +208,17 @@ pub(super) fn paper(figures: &[Figures]) -> String {
             against(one.allocated),
         ]);
     }
+    let ours = if traces.is_empty() {
+        "is generated, with straight curves"
+    } else {
+        "is these traces'"
+    };
     format!(
-        "CloudCache, section 6: 12 VMs and 3, 64GiB each, ten days; hits and p90 on average over the twelve VMs\n\n{table}\n\
+        "CloudCache, section 6: 12 VMs and 3, 64GiB each, ten days; hits and p90 on average over the twelve VMs\n\n\
+         {}{table}\n\
          (a) no allocation, (b) by reuse working set, (c) and a move by the planner. The paper does not print the demand of\n\
-         its last window, and its traces are not public: ours is generated, with straight curves.\n"
+         its last window, and its traces are not public: ours {ours}.\n",
+        sources(traces)
     )
 }
 
@@ -203,7 +241,7 @@ mod tests {
             ..Settings::new(Rule::Hearth, 1)
         };
         let outcome = run(&settings, &mut |_| {}).unwrap();
-        let text = table(&[outcome]);
+        let text = table(&[outcome], &[]);
         assert!(text.contains("\nhearth "), "{text}");
         assert!(text.contains("90 %, 3 windows"), "{text}");
         assert!(text.contains("Held in every window"), "{text}");
