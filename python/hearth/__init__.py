@@ -7,17 +7,22 @@
 - :func:`read_trace`: any trace into Arrow, batch by batch
 - :func:`simulate`: policies over traces; :class:`Policy`: one of your own
 - :func:`mrc`: miss-ratio curves, exact or sampled
-- :func:`sweep`: many traces, on all processors or on a Ray cluster
+- :func:`simulate_fleet`: hosts whose flash is balanced by moves of VMs
+- :func:`sweep`, :func:`sweep_fleet`: many traces, or many fleets, on all processors or on a Ray cluster
 """
 
 from hearth._native import PolicyError, Stop, Trace, TraceError, __version__
 from hearth.api import formats, mrc, mrc_by_volume, policies, read_trace, simulate
+from hearth.fleet import FleetRun, FleetRuns, simulate_fleet
 from hearth.policy import Policy
 from hearth.results import Curve, Result, Results, TraceFacts
-from hearth.sweep import Part, sweep
+from hearth.sweep import FleetPart, Part, sweep, sweep_fleet
 
 __all__ = [
     "Curve",
+    "FleetPart",
+    "FleetRun",
+    "FleetRuns",
     "Part",
     "Policy",
     "PolicyError",
@@ -34,5 +39,7 @@ __all__ = [
     "policies",
     "read_trace",
     "simulate",
+    "simulate_fleet",
     "sweep",
+    "sweep_fleet",
 ]

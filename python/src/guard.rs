@@ -70,7 +70,8 @@ impl Fault {
         raised.take().map_or(Ok(()), Err)
     }
 
-    fn look(&self) {
+    /// Looks whether somebody wants the run to end; the exception is kept until [`Self::check`].
+    pub(crate) fn look(&self) {
         if self
             .stop
             .as_ref()

@@ -5,6 +5,7 @@
 //!                        ├─ simulation ► JSON, as `hearth sim --json` has it, and what plots need beside
 //!                        │    └─ user_policy: the caller's class, looked over at every access
 //!                        ├─ curve ─────► JSON, as `hearth mrc --json` has it
+//!                        ├─ fleet ─────► JSON, a run of `hearth sim fleet --json` with what was asked
 //!                        └─ results ───► Arrow C stream of dictionaries
 //! ```
 //!
@@ -18,6 +19,7 @@
 mod arguments;
 mod curve;
 mod error;
+mod fleet;
 mod guard;
 mod results;
 mod simulation;
@@ -39,5 +41,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(traces::formats, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::policies, module)?)?;
     module.add_function(wrap_pyfunction!(simulation::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(fleet::simulate_fleet, module)?)?;
     module.add_function(wrap_pyfunction!(curve::mrc, module)?)
 }

@@ -1,4 +1,4 @@
-//! Results as an Arrow table, with the columns of `hearth sim --csv`.
+//! Results as an Arrow table: runs with the columns of `hearth sim --csv`, and runs of fleets.
 
 use crate::traces::{schema_capsule, stream_capsule};
 use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
@@ -25,22 +25,18 @@ impl Table {
         reason = "pyo3 hands arguments over by value"
     )]
     fn new(runs: Vec<Bound<'_, PyDict>>) -> PyResult<Self> {
-        let fields = COLUMNS.iter().map(|column| {
-            let kind = match column.kind {
-                Kind::Text => DataType::Utf8,
-                Kind::Count => DataType::UInt64,
-                Kind::Real => DataType::Float64,
-            };
-            Field::new(column.name, kind, column.kind == Kind::Real)
-        });
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let columns = COLUMNS
-            .iter()
-            .map(|column| array(column.name, column.kind, &runs))
-            .collect::<PyResult<Vec<_>>>()?;
-        let batch = RecordBatch::try_new(schema, columns)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Self { batch })
+        let columns = COLUMNS.iter().map(|column| (column.name, column.kind));
+        Self::with(&columns.collect::<Vec<_>>(), &runs)
+    }
+
+    /// The table of such dictionaries as `simulate_fleet` gives, one row each.
+    #[staticmethod]
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "pyo3 hands arguments over by value"
+    )]
+    fn of_fleets(runs: Vec<Bound<'_, PyDict>>) -> PyResult<Self> {
+        Self::with(&crate::fleet::COLUMNS, &runs)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -56,6 +52,28 @@ impl Table {
         drop(requested_schema);
         let batches = RecordBatchIterator::new([Ok(self.batch.clone())], self.batch.schema());
         stream_capsule(py, Box::new(batches))
+    }
+}
+
+impl Table {
+    /// A row for each dictionary, with these of its keys.
+    fn with(columns: &[(&str, Kind)], runs: &[Bound<'_, PyDict>]) -> PyResult<Self> {
+        let fields = columns.iter().map(|(name, kind)| {
+            let data = match kind {
+                Kind::Text => DataType::Utf8,
+                Kind::Count => DataType::UInt64,
+                Kind::Real => DataType::Float64,
+            };
+            Field::new(*name, data, *kind == Kind::Real)
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let columns = columns
+            .iter()
+            .map(|(name, kind)| array(name, *kind, runs))
+            .collect::<PyResult<Vec<_>>>()?;
+        let batch = RecordBatch::try_new(schema, columns)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Self { batch })
     }
 }
 

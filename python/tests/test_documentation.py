@@ -15,7 +15,7 @@ from hearth import _native
 STUB = Path(hearth.__file__).with_name("_native.pyi")
 
 
-@pytest.mark.parametrize("module", ["hearth", "hearth.api", "hearth.policy"])
+@pytest.mark.parametrize("module", ["hearth", "hearth.api", "hearth.policy", "hearth.fleet", "hearth.sweep"])
 def test_the_examples_in_docstrings_answer_what_they_say(module):
     failed, tried = doctest.testmod(importlib.import_module(module))
     assert tried > 0
