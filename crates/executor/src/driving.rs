@@ -97,7 +97,7 @@ impl Driving<'_> {
     async fn commit(&self, expected: Option<u64>, then: &Move) -> Event {
         match self.try_commit(expected, then).await {
             Ok(Some(Committed::Done(revision))) => {
-                self.note(then);
+                note(then);
                 Event::Committed(revision.0)
             }
             Ok(Some(Committed::Refused)) => Event::Refused,
@@ -133,15 +133,6 @@ impl Driving<'_> {
         Ok(Some(self.store.commit(&when, &puts).await?))
     }
 
-    fn note(&self, then: &Move) {
-        let (vm, from, to) = (&then.vm, &then.from, &then.to);
-        let stage = then.stage.word();
-        match then.stage.cause() {
-            Some(cause) => tracing::warn!(%vm, %from, %to, stage, cause = cause.words(), "a move"),
-            None => tracing::info!(%vm, %from, %to, stage, "a move"),
-        }
-    }
-
     async fn act(&self, action: Action, step: u64) -> Answer {
         match self.try_act(action, step).await {
             Ok(answer) => answer,
@@ -173,5 +164,16 @@ impl Driving<'_> {
         let (source, target) =
             answers(self.store, record, order.ticket, ANSWERS_WITHIN, is_enough).await?;
         Ok(together(action, source, target))
+    }
+}
+
+/// Tells of a stage that was committed.
+fn note(then: &Move) {
+    let (vm, from, to) = (&then.vm, &then.from, &then.to);
+    let stage = then.stage.word();
+    if let Some(cause) = then.stage.cause() {
+        tracing::warn!(%vm, %from, %to, stage, cause = cause.words(), "a move");
+    } else {
+        tracing::info!(%vm, %from, %to, stage, "a move");
     }
 }

@@ -106,7 +106,6 @@ fn is_under_way(of: &Recorded, loads: &Loads) -> bool {
         None => true,
     };
     match of.record.stage {
-        Stage::Failed(_) => true,
         Stage::RolledBack(_) => false,
         Stage::Done => !has_said(of.record.from.as_str()) || !has_said(of.record.to.as_str()),
         _ => true,

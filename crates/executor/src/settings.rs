@@ -81,7 +81,10 @@ pub async fn read_settings(store: &dyn Store) -> Result<Settings, MoveError> {
 /// Changes the settings of the cluster, and returns them as they are then.
 ///
 /// # Errors
-/// If the store does not answer, or others change them at the same time.
+/// If the store does not answer.
+///
+/// # Panics
+/// Never: settings are plain data.
 pub async fn change_settings(
     store: &dyn Store,
     change: impl Fn(&mut Settings) + Send + Sync,

@@ -16,6 +16,10 @@ const TICK: Duration = Duration::from_millis(5);
 
 /// A VM and the hypervisors of its hosts.
 #[derive(Debug, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "a model's state is what its parts are, each by itself"
+)]
 struct Vm {
     standby: bool,
     migrates: bool,
@@ -167,11 +171,11 @@ impl Cluster {
                 tokio::time::sleep(TICK).await;
             }
         };
-        let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
-        match waited {
-            Ok(record) => record,
-            Err(_) => panic!("it is not as wanted: {:?}", read(&*self.store, vm).await),
-        }
+        let waited = tokio::time::timeout(Duration::from_mins(1), waiting).await;
+        let Ok(record) = waited else {
+            panic!("it is not as wanted: {:?}", read(&*self.store, vm).await);
+        };
+        record
     }
 
     async fn ends(&self, vm: &str) -> Stage {
