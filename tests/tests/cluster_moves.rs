@@ -132,7 +132,10 @@ impl Stand {
         let mut seen = String::new();
         let waited = wait_until("the move's stage", LONG, || {
             let shown = self.shown(told)?;
-            seen = shown["stage"].as_str().context("a stage")?.to_owned();
+            shown["stage"]
+                .as_str()
+                .context("a stage")?
+                .clone_into(&mut seen);
             Ok(stages.contains(&seen.as_str()))
         });
         waited.with_context(|| format!("the move is {seen}: {:?}", self.shown(told)))?;

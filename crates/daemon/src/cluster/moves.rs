@@ -327,8 +327,8 @@ mod tests {
     #[test]
     fn a_vm_goes_from_where_all_its_disks_are_to_a_host_that_lists_them() {
         let both: &[&str] = &["a", "b"];
-        let way = |disks, to| way_of(&status(disks), "v", to);
-        assert_eq!(way(&[("v", Some("a"), both)], "b").unwrap(), "a");
+        let is_right = status(&[("v", Some("a"), both)]);
+        assert_eq!(way_of(&is_right, "v", "b").unwrap(), "a");
         for (disks, to, why) in [
             (vec![("w", Some("a"), both)], "b", "no host has a disk"),
             (vec![("v", None, both)], "b", "no host has a disk"),
@@ -341,7 +341,7 @@ mod tests {
             (vec![("v", Some("a"), both)], "c", "not heard of"),
             (vec![("v", Some("a"), &["a"][..])], "b", "does not list"),
         ] {
-            let problem = way(&disks, to).unwrap_err();
+            let problem = way_of(&status(&disks), "v", to).unwrap_err();
             assert!(problem.detail.contains(why), "{}", problem.detail);
         }
     }

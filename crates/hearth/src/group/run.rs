@@ -105,8 +105,8 @@ pub(super) async fn run(
 }
 
 fn host_of<'a>(status: &'a ClusterStatus, vm: &str) -> Option<&'a str> {
-    let disks = status.disks.iter().filter(|disk| disk.vm == vm);
-    disks.filter_map(|disk| disk.host.as_deref()).next()
+    let mut disks = status.disks.iter().filter(|disk| disk.vm == vm);
+    disks.find_map(|disk| disk.host.as_deref())
 }
 
 /// What would end in the middle is refused before anything is moved.
