@@ -67,7 +67,7 @@ pub use guest_tell::GuestTell;
 pub use latency::{Bucket, Histogram, ReadWrite};
 pub use owners::{
     Attachment, ClusterRecords, Folders, Holder, LockWatch, Owner, OwnerError, OwnerFile, Replaced,
-    StoredRecord, SystemError, Unreached, host_name, read_record,
+    Settled, StoredRecord, SystemError, Unreached, Vouched, host_name, read_record,
 };
 pub use retirement::RecordError;
 pub use shard::Shard;

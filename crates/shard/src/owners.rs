@@ -8,6 +8,7 @@
 //!   OWNERS_DIR/HASH.hearth.lock     locked while a disk on that origin is attached
 //!   STATE_DIR/owners/ID.hearth      the record of a disk whose origin is no file, where they do not
 //!   disks/ID/owner                  the record of such a disk in the store of a cluster: see `cluster`
+//!   STATE_DIR/owners/ID.owed        one that the store has yet to get
 //! ```
 //!
 //! While nothing is at an origin's path, the record is taken to be where the shared folder has one, and
@@ -49,7 +50,7 @@ mod handing;
 mod lock;
 mod text;
 
-pub use cluster::{ClusterRecords, Replaced, StoredRecord, Unreached};
+pub use cluster::{ClusterRecords, Replaced, Settled, StoredRecord, Unreached, Vouched};
 pub use error::{OwnerError, SystemError};
 pub use lock::LockWatch;
 
@@ -165,6 +166,8 @@ pub struct OwnerFile {
     lock: Option<Arc<OriginLock>>,
     /// In the store of the cluster, if the origin is no file and there is a store.
     cluster: Option<InCluster>,
+    /// The same for a record that is owed, also while a device is missing that might be a file.
+    debtor: Option<InCluster>,
     /// In the state directory.
     kept: PathBuf,
     cache_name: String,
@@ -190,12 +193,14 @@ impl OwnerFile {
             Beside::Nothing => None,
         };
         let kept = folders.state.join(FOLDER).join(format!("{disk}{SUFFIX}"));
-        let cluster = folders.cluster.as_ref().filter(|_| beside.is_none());
-        let cluster = cluster.map(|store| InCluster::new(store, disk, &kept));
+        let cluster = folders.cluster.as_ref();
+        let debtor = cluster.map(|store| InCluster::new(store, disk, &kept));
+        let cluster = debtor.clone().filter(|_| beside.is_none());
         let shared = shared.filter(|_| beside.is_none() && cluster.is_none());
         Self {
             disk,
             cluster,
+            debtor,
             lock_path: shared.as_deref().map(|path| added(path, LOCK_SUFFIX)),
             lock: None,
             beside: beside.or(shared),

@@ -15,6 +15,12 @@
 //! what a daemon is started by which was stopped meanwhile. It then goes on with records that are kept alone, as long as
 //! the store has one that is open: who takes the disk after the host's loss has to know that bytes may be lost. The
 //! store gets the last of them when it answers again.
+//!
+//! A disk that an operator had attached without the store is owed to it: see `debt`.
+
+mod debt;
+
+pub use debt::{Settled, Vouched};
 
 use super::text::{self, Said};
 use super::{Attachment, Owner, OwnerError};
@@ -85,6 +91,8 @@ pub(super) struct InCluster {
     path: PathBuf,
     /// Where it is kept besides.
     kept: PathBuf,
+    /// Where it is while the store has yet to be told.
+    owed: PathBuf,
 }
 
 impl InCluster {
@@ -94,6 +102,7 @@ impl InCluster {
             disk,
             path: PathBuf::from(format!("disks/{disk}/owner")),
             kept: kept.to_owned(),
+            owed: kept.with_extension(debt::EXTENSION),
         }
     }
 
@@ -112,6 +121,9 @@ impl InCluster {
 
     /// The record. While the store is away, the one that is kept, if the disk is attached here by it.
     pub(super) fn load(&self) -> Result<Option<Owner>, OwnerError> {
+        if let Some(owed) = self.owed_still()? {
+            return Ok(Some(owed));
+        }
         let found = match self.read() {
             Ok(found) => found.map(|(owner, _)| owner),
             Err(error @ OwnerError::Unreached { .. }) => return self.kept_here(error).map(Some),
@@ -145,6 +157,10 @@ impl InCluster {
 
     /// Attaches the disk here.
     pub(super) fn attach(&self) -> Result<(), OwnerError> {
+        if self.owed_still()?.is_some() {
+            tracing::warn!(disk = %self.disk, "the disk was attached without the store, and stays so");
+            return Ok(());
+        }
         let attached = self.update(|found| match found.and_then(attached_at) {
             Some(host) if host != self.here() => Err(OwnerError::AttachedElsewhere {
                 path: self.path.clone(),
@@ -167,8 +183,11 @@ impl InCluster {
         }
     }
 
-    /// Lets the disk go, if the origin has all of it.
+    /// Lets the disk go, if the origin has all of it. One that is owed stays: the store knows nothing of it.
     pub(super) fn release(&self) -> Result<(), OwnerError> {
+        if self.owed()?.is_some() {
+            return Ok(());
+        }
         self.update(|found| {
             let ours = found.filter(|found| self.has_attached(found) && !found.record.open);
             Ok(ours.map(|found| (found.clone(), None)))
@@ -177,6 +196,9 @@ impl InCluster {
 
     /// Replaces what the record says of caches. The disk stays attached where it is.
     pub(super) fn store(&self, said: Said<'_>) -> Result<(), OwnerError> {
+        if let Some(owed) = self.owed()? {
+            return self.owe(said, owed);
+        }
         let stored = self.update(|found| {
             if let Some(found) = found {
                 if !self.has_attached(found) {
@@ -247,11 +269,22 @@ impl InCluster {
         attached_at(owner) == Some(self.here())
     }
 
-    /// Replaces the record by what `next` makes of it, if anything, with who has the disk attached then.
+    /// Replaces the record by what `next` makes of it, if anything, with who has the disk attached then, and keeps it.
     fn update<'a>(
         &self,
         next: impl Fn(Option<&Owner>) -> Result<Option<(Owner, Option<&'a str>)>, OwnerError>,
     ) -> Result<(), OwnerError> {
+        match self.replace(next)? {
+            Some(text) => self.keep(&text),
+            None => Ok(()),
+        }
+    }
+
+    /// The same without keeping it. Returns the record that the store has now, if it was replaced.
+    fn replace<'a>(
+        &self,
+        next: impl Fn(Option<&Owner>) -> Result<Option<(Owner, Option<&'a str>)>, OwnerError>,
+    ) -> Result<Option<Vec<u8>>, OwnerError> {
         let mut tried: Option<Vec<u8>> = None;
         for _ in 0..TRIES_MAX {
             let found = self.read()?;
@@ -262,14 +295,14 @@ impl InCluster {
             if let (Some(tried), Some((_, stored))) = (&tried, &found)
                 && *tried == stored.text
             {
-                return self.keep(tried);
+                return Ok(Some(tried.clone()));
             }
             let Some((said, host)) = next(owner)? else {
-                return Ok(());
+                return Ok(None);
             };
             let text = self.encode(Said::by(&said), owner, host);
             match self.store.replace(self.disk, revision, &text) {
-                Ok(Replaced::Yes) => return self.keep(&text),
+                Ok(Replaced::Yes) => return Ok(Some(text)),
                 Ok(Replaced::No) => {}
                 Ok(Replaced::Unknown) => tried = Some(text),
                 Err(unreached) => return Err(self.unreached(unreached)),
@@ -315,25 +348,18 @@ impl InCluster {
     }
 
     fn kept(&self) -> Result<Option<Owner>, OwnerError> {
-        match std::fs::read(&self.kept) {
-            Ok(text) => self.decode(&text, &self.kept).map(Some),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.io("read", &error)),
-        }
+        self.read_file(&self.kept)
     }
 
     fn keep(&self, text: &[u8]) -> Result<(), OwnerError> {
-        let folder = self.kept.parent().unwrap_or(Path::new("/"));
-        std::fs::create_dir_all(folder)
-            .and_then(|()| durable_file::replace(&self.kept, Readers::Anybody, text))
-            .map_err(|error| self.io("write", &error))
+        write_file(&self.kept, text)
     }
 
-    fn io(&self, doing: &'static str, error: &io::Error) -> OwnerError {
-        OwnerError::Io {
-            doing,
-            path: self.kept.clone(),
-            system: error.into(),
+    fn read_file(&self, path: &Path) -> Result<Option<Owner>, OwnerError> {
+        match std::fs::read(path) {
+            Ok(text) => self.decode(&text, path).map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(io_error("read", path, &error)),
         }
     }
 
@@ -342,6 +368,22 @@ impl InCluster {
             path: self.path.clone(),
             why,
         }
+    }
+}
+
+/// Replaces a record in the state directory, durably.
+fn write_file(path: &Path, text: &[u8]) -> Result<(), OwnerError> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| durable_file::replace(path, Readers::Anybody, text))
+        .map_err(|error| io_error("write", path, &error))
+}
+
+fn io_error(doing: &'static str, path: &Path, error: &io::Error) -> OwnerError {
+    OwnerError::Io {
+        doing,
+        path: path.to_owned(),
+        system: error.into(),
     }
 }
 

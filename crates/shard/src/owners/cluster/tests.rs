@@ -1,3 +1,5 @@
+mod debts;
+
 use super::*;
 use crate::owners::{Folders, Holder, OwnerFile};
 use cache::OwnerRecord;
@@ -113,7 +115,9 @@ impl Hosts {
     }
 
     fn attached(&self) -> Option<String> {
-        let found = self.file(0).load().unwrap()?;
+        let shared = self.shared.lock().unwrap();
+        let record = shared.records.get(&1)?;
+        let (_, found) = text::decode(&record.text, Path::new("")).unwrap();
         attached_at(&found).map(str::to_owned)
     }
 }
