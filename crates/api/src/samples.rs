@@ -177,6 +177,7 @@ fn disk(text: &str) -> DiskStatus {
         source: DiskSource::Config,
         state: DiskState::Attached,
         reason: None,
+        owes_record: false,
         size_bytes: Some(20 << 30),
         write_policy: WritePolicy::Through,
         write_back: None,

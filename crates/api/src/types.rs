@@ -374,6 +374,10 @@ pub enum DiskState {
 
 /// A disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own in the JSON"
+)]
 pub struct DiskStatus {
     /// Its name.
     #[schema(value_type = String)]
@@ -394,8 +398,12 @@ pub struct DiskStatus {
     pub source: DiskSource,
     /// Whether it can be used.
     pub state: DiskState,
-    /// Why it cannot; or why its writes go through to the origin although they are to go back later.
+    /// Why it cannot; or why its writes go through to the origin although they are to go back later; or why the cluster's
+    /// store has yet to be told that it is attached here.
     pub reason: Option<String>,
+    /// Whether the cluster's store has yet to be told that it is attached here.
+    #[serde(default)]
+    pub owes_record: bool,
     /// Its size; unknown while it waits.
     pub size_bytes: Option<u64>,
     /// What writes do.

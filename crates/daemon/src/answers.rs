@@ -182,7 +182,11 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
         Phase::Waiting { why } => Some(why.in_a_line()),
         Phase::Attached { .. } => {
             let without_back = entry.without_back.as_ref();
-            without_back.map(|why| format!("without write-back: {}", why.in_a_line()))
+            let without_back =
+                without_back.map(|why| format!("without write-back: {}", why.in_a_line()));
+            let owes = entry.owes.as_ref().map(api::types::Problem::in_a_line);
+            let both: Vec<_> = owes.into_iter().chain(without_back).collect();
+            (!both.is_empty()).then(|| both.join("; "))
         }
         _ => None,
     };
@@ -195,6 +199,7 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
         source: entry.source,
         state: entry.phase.state(),
         reason,
+        owes_record: entry.owes.is_some(),
         size_bytes: entry.config.size.map(|size| size.0.get()),
         write_policy: entry.config.write_policy,
         write_back: None,

@@ -22,9 +22,13 @@ pub(super) async fn attach_at_start(control: Arc<Control>, entry: Entry) {
         .tell_of(&entry.config, &entry.cache)
         .await;
     let mut told = None;
-    if try_once(&control, &entry, &mut told).await {
-        return;
+    if !try_once(&control, &entry, &mut told).await {
+        go_on(control, entry, told);
     }
+}
+
+/// Tries again and again to attach a disk, or to bring it under write-back, that was `told` why it could not be.
+pub(super) fn go_on(control: Arc<Control>, entry: Entry, mut told: Option<Problem>) {
     tokio::spawn(async move {
         let mut pause = RETRY_PAUSE_MIN;
         loop {

@@ -13,6 +13,7 @@ use super::registry::{Entry, Phase, Registry, Taken};
 use super::remembered::Remembered;
 use super::shards::Shards;
 use super::tenancies::Tenancies;
+use super::vouching::Vouching;
 use api::problem::ProblemKind;
 use api::types::{DiskSource, DiskStatus, Problem, RecordRequest, Recording};
 use api::write_back::OfDirty;
@@ -129,12 +130,16 @@ impl Control {
         self.recordings.last()
     }
 
-    /// Attaches a disk and remembers it.
+    /// Attaches a disk and remembers it; if the cluster's store is away by an operator's word, `without_store`.
     ///
     /// # Errors
     /// If the request makes no sense, the disk is attached already, or its origin cannot be
     /// used: then nothing is remembered.
-    pub async fn attach(&self, disk: DiskConfig) -> Result<DiskStatus, Problem> {
+    pub async fn attach(
+        &self,
+        disk: DiskConfig,
+        without_store: bool,
+    ) -> Result<DiskStatus, Problem> {
         if disk.roams {
             let detail = "a disk roams only if the configuration file has it";
             return Err(Problem::new(ProblemKind::Invalid, detail));
@@ -146,15 +151,30 @@ impl Control {
             return Err(problem);
         }
         self.tenancies.tell_of(&entry.config, &entry.cache).await;
-        let policy = entry.config.write_policy;
-        let phase = match self.opener.open_and_attach(&entry, policy).await {
-            Ok(phase) => phase,
-            Err(unattached) => {
+        let attached = if without_store {
+            let vouching = Vouching {
+                opener: &self.opener,
+                shards: &self.shards,
+                remembered: &self.remembered,
+            };
+            vouching.attach(&entry).await
+        } else {
+            let policy = entry.config.write_policy;
+            let attached = self.opener.open_and_attach(&entry, policy).await;
+            let phase = attached.map_err(|unattached| unattached.problem);
+            phase.map(|phase| (phase, None))
+        };
+        let (phase, without_back) = match attached {
+            Ok(attached) => attached,
+            Err(problem) => {
                 self.registry.remove(&entry);
-                return Err(unattached.problem);
+                return Err(problem);
             }
         };
-        self.registry.set_phase(&entry, phase);
+        self.registry.update(&entry, |entry| {
+            entry.phase = phase;
+            entry.without_back = without_back;
+        });
         self.disk_sockets.settle();
         let opened = self.disk_sockets.is_open(&entry.config);
         if let Err(problem) = opened.and_then(|()| self.remembered.write_disks(&self.registry)) {
@@ -198,6 +218,7 @@ impl Control {
             source,
             serial: 0,
             without_back: None,
+            owes: None,
             phase: Phase::Attaching,
             config: disk,
         };

@@ -6,6 +6,7 @@
 //! one of them, is refused.
 
 use super::control::Control;
+use super::debts;
 use super::keys;
 use super::opening::Unattached;
 use super::problems::{not_ready, on_its_way, problem, stands_by};
@@ -47,11 +48,16 @@ impl Control {
         let last = self.observer().look(&entry).await;
         match &entry.phase {
             Phase::Waiting { why } => {
+                let owed = debts::settle_at_rest(self, &entry).await?;
                 self.forget(&entry, why, dirty, erase)?;
+                if owed {
+                    self.opener().release(&entry).await;
+                }
                 let dirty_bytes = last.kept.as_ref().map(|kept| kept.dirty_bytes);
                 tracing::info!(disk = %name, dirty_bytes, "a disk that waited is forgotten");
             }
             Phase::Attached { .. } => {
+                debts::settle_before_detach(self, &entry).await?;
                 // Where the list cannot be written, nothing is let go that would be back after a restart.
                 self.remembered().write_disks(self.registry())?;
                 self.part(&entry, force, dirty).await?;
@@ -160,6 +166,7 @@ impl Control {
         match detached {
             Ok(()) | Err(ShardError::NoSuchDisk) => {
                 self.opener().settle_origin(entry, false).await;
+                debts::give_up_debt(self, entry).await;
                 self.opener().release(entry).await;
                 self.registry().remove(entry);
                 // There may be room for one that had none.

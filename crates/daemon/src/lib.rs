@@ -25,6 +25,7 @@ mod blocks;
 mod claims;
 mod cluster;
 mod control;
+mod debts;
 mod detaching;
 mod disk_book;
 mod disk_sockets;
@@ -80,6 +81,7 @@ mod tenants;
 mod vm_answers;
 mod vm_control;
 mod vms;
+mod vouching;
 mod without_back;
 mod write_back;
 

@@ -2,7 +2,7 @@
 //! owner's record may take long, so both happen on a thread that may wait.
 
 use super::keys;
-use super::problems::{problem, refused};
+use super::problems::{owed, problem, refused};
 use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry};
 use super::remembered::Remembered;
@@ -19,6 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use strategies::Place;
+use tokio::sync::MutexGuard;
 use tokio::sync::mpsc::UnboundedSender;
 use units::Bytes;
 use units::errors::chain;
@@ -110,6 +111,8 @@ pub(super) struct Opener {
     remembered: Arc<Remembered>,
     recordings: Arc<Recordings>,
     new_locks: UnboundedSender<(Entry, LockWatch)>,
+    /// Held while the cluster's store is told of a disk that was attached without it.
+    settling: tokio::sync::Mutex<()>,
 }
 
 impl Opener {
@@ -127,7 +130,13 @@ impl Opener {
             remembered,
             recordings,
             new_locks,
+            settling: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Waits until the cluster's store is told of no other disk that was attached without it.
+    pub(super) async fn settling_alone(&self) -> MutexGuard<'_, ()> {
+        self.settling.lock().await
     }
 
     /// Opens a disk's origin, looks who had it last, and gives it to its shard, which does this with
@@ -252,7 +261,7 @@ impl Opener {
             .as_ref()
             .map_or(Tenure::Owner, |taking| taking.tenure);
         let size = taking.as_ref().map(|taking| taking.size);
-        let (opened, found, owner) = self.open_origin(entry, taking).await?;
+        let (opened, found, owner, owes) = self.open_origin(entry, taking).await?;
         let name = &entry.config.name;
         refuse_others_origin(entry, &opened, found.as_ref())?;
         if !self.registry.begin(entry) {
@@ -276,9 +285,16 @@ impl Opener {
                 problem: refused(name, &error, found.as_ref()),
                 is_unrecorded: matches!(
                     error,
-                    ShardError::Owner(OwnerError::Io { .. } | OwnerError::Late { .. })
+                    ShardError::Owner(
+                        OwnerError::Io { .. }
+                            | OwnerError::Late { .. }
+                            | OwnerError::Unreached { .. }
+                    )
                 ),
             })?;
+        self.registry.update(entry, |entry| {
+            entry.owes = owes.then(|| owed(name));
+        });
         if let Some(lock) = lock {
             self.watch_lock(entry, lock);
         }
@@ -288,12 +304,13 @@ impl Opener {
         })
     }
 
-    /// Opens a disk's origin, locked for this host, and reads the owner's record.
+    /// Opens a disk's origin, locked for this host, and reads the owner's record; says whether the cluster's store has yet to
+    /// get that.
     async fn open_origin(
         &self,
         entry: &Entry,
         taking: Option<Taking>,
-    ) -> Result<(Opened, Option<Owner>, OwnerFile), Problem> {
+    ) -> Result<(Opened, Option<Owner>, OwnerFile, bool), Problem> {
         let spec = settings::origin(&entry.config.origin);
         let read_only = entry.config.is_only_read();
         let (id, cache) = (entry.id, entry.cache.to_string());
@@ -313,15 +330,19 @@ impl Opener {
                     Some(taking) => taking.enter(&mut owner),
                     None => Ok(()),
                 });
-                let found = found.and_then(|()| owner.load());
+                let found = found.and_then(|()| {
+                    let found = owner.load()?;
+                    Ok((found, owner.owes()?))
+                });
                 (opened, found, owner)
             })
         });
         let opened = opening.await.map_err(|error| failed(chain(&error)))?;
         let (opened, found, owner) = opened.map_err(|error| failed(chain(&error)))?;
         let opened = settings::fits(&entry.config, opened).map_err(failed)?;
-        let found = found.map_err(|error| problem(&entry.config.name, &error.into()))?;
-        Ok((opened, found, owner))
+        let found = found.map_err(|error| problem(&entry.config.name, &error.into()));
+        let (found, owes) = found?;
+        Ok((opened, found, owner, owes))
     }
 
     /// Remembers which writes a disk's server may still carry out, once the disk has left its shard.
@@ -347,20 +368,32 @@ impl Opener {
         }
     }
 
+    /// Asks a disk's owner's record, on a thread that may wait.
+    pub(super) async fn ask_record<T: Send + 'static>(
+        &self,
+        entry: &Entry,
+        ask: impl FnOnce(&OwnerFile) -> Result<T, OwnerError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let origin = settings::origin(&entry.config.origin);
+        let folders = self.remembered.dir().folders();
+        let (id, cache) = (entry.id, entry.cache.to_string());
+        let asking = tokio::task::spawn_blocking(move || {
+            ask(&OwnerFile::new(id, &origin, &folders, &cache))
+        });
+        let asked = asking.await.map_err(|error| failed(chain(&error)))?;
+        asked.map_err(|error| problem(&entry.config.name, &error.into()))
+    }
+
     /// Says in the cluster's store that a disk is not attached here any more.
     pub(super) async fn release(&self, entry: &Entry) {
         if entry.config.is_only_read() {
             return;
         }
-        let origin = settings::origin(&entry.config.origin);
-        let folders = self.remembered.dir().folders();
-        let owner = OwnerFile::new(entry.id, &origin, &folders, entry.cache.as_str());
-        let releasing = tokio::task::spawn_blocking(move || owner.release());
-        let problem = match releasing.await {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => chain(&error),
-            Err(error) => chain(&error),
+        let released = self.ask_record(entry, OwnerFile::release).await;
+        let Err(problem) = released else {
+            return;
         };
+        let problem = problem.in_a_line();
         tracing::error!(disk = %entry.config.name, reason = problem,
             "the cluster's store still says that the disk is attached here: attach and detach it once more when the store answers");
     }

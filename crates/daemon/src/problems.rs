@@ -47,6 +47,14 @@ pub(super) fn not_ready(name: &Name, why: &Problem) -> Problem {
     .with_remedy(format!("{remedy}; it is tried again by itself"))
 }
 
+/// The cluster's store has no record of a disk that was attached without it.
+pub(super) fn owed(name: &Name) -> Problem {
+    let detail = format!("the cluster's store has yet to be told that '{name}' is attached here");
+    Problem::new(ProblemKind::Busy, detail).with_remedy(
+        "see that the store of [store] runs and is reached: it is told by itself; attach the disk at no other host until then",
+    )
+}
+
 /// What a shard said about a disk.
 pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
     let kind = match error {
@@ -154,9 +162,9 @@ fn remedy(name: &Name, error: &ShardError) -> Option<String> {
         ShardError::Owner(OwnerError::AttachedElsewhere { host, .. }) => format!(
             "detach it at {host}: hearth disk detach {name}; here it is tried again by itself"
         ),
-        ShardError::Owner(OwnerError::Unreached { .. }) => {
-            "see that the store of [store] runs and is reached; the disk is tried again by itself".to_owned()
-        }
+        ShardError::Owner(OwnerError::Unreached { .. }) => format!(
+            "see that the store of [store] runs and is reached; the disk is tried again by itself; if no other host has it: hearth disk attach {name} --without-store"
+        ),
         ShardError::Owner(OwnerError::InUse { .. }) => {
             "detach it where it is attached; here it is tried again by itself".to_owned()
         }

@@ -84,6 +84,8 @@ pub(super) struct Entry {
     pub(super) phase: Phase,
     /// Why its writes go through although they are to go back later; tried again until they may.
     pub(super) without_back: Option<Problem>,
+    /// Why the cluster's store has yet to be told that it is attached here, if an operator had it attached without.
+    pub(super) owes: Option<Problem>,
 }
 
 impl Entry {
@@ -310,6 +312,7 @@ mod tests {
             phase: Phase::Attaching,
             serial: 0,
             without_back: None,
+            owes: None,
             config,
         }
     }

@@ -17,6 +17,7 @@ use super::assembly::{Daemon, Seen, assemble};
 use super::attach_at_start::attach_at_start;
 use super::cluster::Cluster;
 use super::control::Control;
+use super::debts::settle_debts;
 use super::error::{ServeError, ServeErrorKind};
 use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
@@ -151,6 +152,7 @@ async fn run(
     .await?;
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
     tokio::spawn(watch_locks(Arc::clone(&control), new_locks));
+    tokio::spawn(settle_debts(Arc::clone(&control)));
     let_go_of_sockets(&control, sockets, nbd_socket(config));
 
     let (end_admin, admin_ends) = watch::channel(false);

@@ -2,6 +2,7 @@
 //!
 //! The `OpenAPI` document is generated from the same functions; see [`document`].
 
+mod attaching;
 mod caches;
 mod cluster;
 mod connections;
@@ -31,7 +32,6 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use configuration::DiskConfig;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use utoipa::OpenApi;
@@ -50,8 +50,9 @@ pub(crate) fn router(control: Arc<Control>, seen: Option<Seen>, disk_details: bo
         .delete(stop_recording);
     Router::new()
         .route("/v1/status", get(show_status))
-        .route("/v1/disks", get(list_disks).post(attach_disk))
+        .route("/v1/disks", get(list_disks).post(attaching::attach_disk))
         .route("/v1/disks/{name}", get(show_disk))
+        .route("/v1/disks/{name}/attach", post(attaching::attach_waiting))
         .route("/v1/disks/{name}/drop", post(drop_disk))
         .route("/v1/disks/{name}/resize", post(resize_disk))
         .route("/v1/recording", recording)
@@ -101,7 +102,8 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
     paths(
         show_status,
         list_disks,
-        attach_disk,
+        attaching::attach_disk,
+        attaching::attach_waiting,
         show_disk,
         drop_disk,
         resize_disk,
@@ -170,21 +172,6 @@ async fn show_status(State(control): Shared) -> Json<Status> {
 #[utoipa::path(get, path = "/v1/disks", responses((status = 200, description = "Every disk", body = Disks)))]
 async fn list_disks(State(control): Shared) -> Json<Disks> {
     Json(control.observer().disks().await)
-}
-
-/// Attaches a disk; it is remembered over restarts until it is detached.
-#[utoipa::path(post, path = "/v1/disks", request_body = DiskConfig, responses(
-    (status = 201, description = "Attached", body = DiskStatus),
-    (status = 400, description = "Makes no sense", body = Problem),
-    (status = 404, description = "No such cache", body = Problem),
-    (status = 409, description = "A disk of this name or identity is attached", body = Problem),
-    (status = 502, description = "The origin cannot be used", body = Problem),
-    (status = 503, description = "The daemon is stopping", body = Problem),
-))]
-async fn attach_disk(State(control): Shared, body: Body) -> Result<Response, Refusal> {
-    let disk: DiskConfig = parse(body)?;
-    let status = to_the_end(async move { control.attach(disk).await }).await?;
-    Ok((StatusCode::CREATED, Json(status)).into_response())
 }
 
 /// One disk.

@@ -21,7 +21,7 @@ pub(super) fn routes() -> Router<Arc<Control>> {
         .route("/v1/disks/{name}/barrier", post(barrier))
 }
 
-fn query<Q>(query: Result<Query<Q>, QueryRejection>) -> Result<Q, Refusal> {
+pub(super) fn query<Q>(query: Result<Query<Q>, QueryRejection>) -> Result<Q, Refusal> {
     match query {
         Ok(Query(query)) => Ok(query),
         Err(error) => Err(Problem::new(ProblemKind::Invalid, error.body_text()).into()),

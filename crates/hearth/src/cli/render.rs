@@ -252,6 +252,7 @@ fn state(disk: &DiskStatus) -> &'static str {
     match (disk.state, disk.origin_connected) {
         (DiskState::Attached, true) if lacks_one => "no socket",
         (DiskState::Attached, true) if disk.late_write_bytes > 0 => "late writes",
+        (DiskState::Attached, true) if disk.owes_record => "without store",
         (DiskState::Attached, true) if disk.reason.is_some() => "no write-back",
         (DiskState::Attached, true) => "attached",
         (DiskState::Attached, false) => "origin lost",

@@ -181,12 +181,22 @@ impl WriteBackArgs {
 
 /// Arguments of `disk attach`.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("of_a_new_disk").multiple(true).requires("origin").args([
+    "vm", "cache", "write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max", "read_only", "shared",
+    "size", "id", "raw", "connections", "nbd_socket", "nbd_clients", "vhost_socket", "sector_size", "serial"]))]
 pub struct Attach {
     /// The disk's name, which is its NBD export name
     pub name: Name,
     /// Where its bytes live: a path, `nbd://host:port/export` or `nbd+unix:///export?socket=/path`
-    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
-    pub origin: OriginConfig,
+    #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, required_unless_present = "without_store")]
+    pub origin: Option<OriginConfig>,
+    /// Say that no other host has the disk, while the store of the cluster does not answer
+    ///
+    /// For a disk on an NBD export or a device that this host did not have last; alone, for a disk of the configuration that
+    /// waits. What is cached of it does not count, its writes go through until the store answers, and so long it cannot be
+    /// detached. If another host does have it, both write it.
+    #[arg(long)]
+    pub without_store: bool,
     /// Whose disk it is; its own name if not given
     #[arg(long, value_name = "NAME")]
     pub vm: Option<Name>,
@@ -320,6 +330,25 @@ mod tests {
         assert!(parse("--flush").is_ok());
         assert!(parse("--drop-dirty --yes-lose-data").is_ok());
         for words in ["--drop-dirty", "--yes-lose-data", "--keep --flush"] {
+            assert!(parse(words).is_err(), "{words}");
+        }
+    }
+
+    #[test]
+    fn settings_are_of_a_disk_that_is_new() {
+        let parse = |words: &str| {
+            let words = format!("hearth disk attach d {words}");
+            Cli::try_parse_from(words.split_whitespace())
+        };
+        assert!(parse("--origin /o").is_ok());
+        assert!(parse("--origin nbd://h/e --without-store --size 1GiB --rate off").is_ok());
+        assert!(parse("--without-store").is_ok());
+        let others = [
+            "",
+            "--without-store --size 1GiB",
+            "--without-store --rate off",
+        ];
+        for words in others {
             assert!(parse(words).is_err(), "{words}");
         }
     }

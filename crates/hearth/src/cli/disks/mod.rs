@@ -84,8 +84,13 @@ fn asked(command: &Disk) -> Result<(&Name, Asked), CliError> {
     Ok(match command {
         Disk::Attach(attach) => {
             let message = format!("attaching {}", attach.name);
-            let mut asked = plain(message, Method::POST, "/v1/disks".to_owned());
-            asked.body = Some(json(&disk_config(attach))?);
+            let query = format!("without_store={}", attach.without_store);
+            let Some(origin) = &attach.origin else {
+                let path = path(&attach.name, &format!("/attach?{query}"));
+                return Ok((&attach.name, plain(message, Method::POST, path)));
+            };
+            let mut asked = plain(message, Method::POST, format!("/v1/disks?{query}"));
+            asked.body = Some(json(&disk_config(attach, origin))?);
             (&attach.name, asked)
         }
         Disk::Detach(detach) => {
@@ -240,8 +245,8 @@ fn forgotten(disk: &DiskStatus) -> String {
     )
 }
 
-fn disk_config(attach: &Attach) -> DiskConfig {
-    let mut origin = attach.origin.clone();
+fn disk_config(attach: &Attach, origin: &OriginConfig) -> DiskConfig {
+    let mut origin = origin.clone();
     if let OriginConfig::File(file) = &mut origin
         && attach.raw
     {
