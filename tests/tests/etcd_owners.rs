@@ -198,6 +198,144 @@ fn while_etcd_stands_still_a_host_goes_on_with_what_it_has() {
     });
 }
 
+/// A disk of another host's, taken by the operator's word while etcd stands still.
+#[test]
+fn a_disk_is_attached_without_etcd_by_the_operators_word() {
+    scenario(TOOLS, |lab| {
+        let two = Two::new(lab, "back")?;
+        let b = two.start(1)?;
+        write(&b, 9)?;
+        b.command(&["disk", "detach", DISK, "--flush"])?;
+        b.stop()?;
+        let a = two.start(0)?;
+        write(&a, 1)?;
+        refused_while_etcd_answers(&a, lab)?;
+        a.command(&["disk", "detach", DISK, "--flush"])?;
+        two.etcd.pause()?;
+        let b = two.start_in_trouble(1)?;
+        wait_until_it_waits(&b)?;
+        b.command(&["disk", "attach", DISK, "--without-store"])?;
+        let shown = b.json(&["disk", "show", DISK])?;
+        ensure!(
+            shown["dropped"] == "another cache had the disk meanwhile",
+            "it is cold: {shown}"
+        );
+        let reason = shown["reason"].as_str().context("a reason")?;
+        ensure!(reason.contains("has yet to be told"), "{reason}");
+        ensure!(reason.contains("without write-back"), "{reason}");
+        ensure!(read(&b)? == block(0, 1), "what node-a has written");
+        write(&b, 2)?;
+        // What is owed outlives the daemon, and what it has cached since.
+        b.kill()?;
+        let b = two.start_in_trouble(1)?;
+        wait_until_attached(&b, WITHOUT_STORE)?;
+        let shown = b.json(&["disk", "show", DISK])?;
+        ensure!(shown["dropped"].is_null(), "it is warm: {shown}");
+        ensure!(read(&b)? == block(0, 2), "what was flushed is there");
+        let refused = b.refused_command(&["disk", "detach", DISK])?;
+        ensure!(
+            refused.stderr.contains("is not detached"),
+            "{}",
+            refused.stderr
+        );
+        ensure!(state(&b)? == "attached");
+        two.etcd.go_on()?;
+        wait_until("the store to be told", SHORT, || {
+            Ok(two.attached_at()?.as_deref() == Some("node-b"))
+        })?;
+        wait_until(
+            "the disk to come under write-back",
+            Duration::from_mins(1),
+            || Ok(b.json(&["disk", "show", DISK])?["reason"].is_null()),
+        )?;
+        write(&b, 3)?;
+        b.command(&["disk", "detach", DISK, "--flush"])?;
+        a.stop()?;
+        let a = two.start(0)?;
+        ensure!(read(&a)? == block(0, 3), "nothing that node-a had cached");
+        a.stop()?;
+        b.stop()?;
+        Ok(())
+    });
+}
+
+/// The operator was wrong: the host that is found to have the disk is named, and its record stays.
+#[test]
+fn a_disk_that_two_hosts_serve_is_a_problem_until_one_lets_it_go() {
+    scenario(TOOLS, |lab| {
+        let two = Two::new(lab, "through")?;
+        let a = two.start(0)?;
+        write(&a, 1)?;
+        two.etcd.pause()?;
+        let b = two.start_in_trouble(1)?;
+        wait_until_it_waits(&b)?;
+        b.command(&["disk", "attach", DISK, "--without-store"])?;
+        two.etcd.go_on()?;
+        wait_until("node-b to find node-a's record", SHORT, || {
+            let shown = b.command(&["disk", "show", DISK])?.stdout;
+            Ok(shown.contains("attached at 'node-a'"))
+        })?;
+        ensure!(b.log()?.contains("attached at 'node-a'"), "it is logged");
+        ensure!(two.attached_at()?.as_deref() == Some("node-a"));
+        // Let go here, where it should not have been.
+        b.command(&["disk", "detach", DISK])?;
+        ensure!(two.attached_at()?.as_deref() == Some("node-a"));
+        a.stop()?;
+        b.stop()?;
+        Ok(())
+    });
+}
+
+/// The word is not taken where it is not needed.
+fn refused_while_etcd_answers(a: &Hearth, lab: &Lab) -> anyhow::Result<()> {
+    let storage = lab.host("storage")?;
+    let image = Image::new(&storage, "other.raw", 8)?;
+    let path = image.path().display().to_string();
+    let origin = Origin::start(&storage, &image, OriginSettings::default())?;
+    for (origin, why) in [
+        (path, "is a file, and its record is beside it"),
+        (origin.uri(), "the cluster's store answers"),
+    ] {
+        let words = ["disk", "attach", "other", "--origin", &origin];
+        let refused = a.refused_command(&[&words[..], &["--without-store"]].concat())?;
+        ensure!(refused.stderr.contains(why), "{}", refused.stderr);
+        ensure!(
+            refused.stderr.contains("without --without-store"),
+            "{}",
+            refused.stderr
+        );
+    }
+    let refused = a.refused_command(&["disk", "attach", DISK, "--without-store"])?;
+    ensure!(refused.stderr.contains("is attached"), "{}", refused.stderr);
+    let disks = a.json(&["disk", "list"])?;
+    ensure!(
+        disks["disks"].as_array().map(Vec::len) == Some(1),
+        "{disks}"
+    );
+    Ok(())
+}
+
+fn wait_until_it_waits(hearth: &Hearth) -> anyhow::Result<()> {
+    wait_until("the disk to wait for the store", WITHOUT_STORE, || {
+        let shown = hearth.command(&["disk", "show", DISK])?.stdout;
+        Ok(shown.contains("another host may have the disk"))
+    })
+}
+
+fn write(hearth: &Hearth, round: u8) -> anyhow::Result<()> {
+    let mut client = Session::open(hearth.nbd_socket(), DISK)?;
+    client.write(0, &block(0, round))?;
+    client.flush()?;
+    client.close()
+}
+
+fn read(hearth: &Hearth) -> anyhow::Result<Vec<u8>> {
+    let mut client = Session::open(hearth.nbd_socket(), DISK)?;
+    let bytes = client.read(0, 4096)?;
+    client.close()?;
+    Ok(bytes)
+}
+
 /// A lease never owns a disk: a host that is not heard of any more still has it.
 #[test]
 fn a_host_that_is_gone_keeps_its_disk() {

@@ -65,6 +65,11 @@ const LARGER: &str = r#"{"write_back":{"dirty_max":"17MiB"}}"#;
 const VERBS: &[Verb] = &[
     api("disk show NAME", "GET", "/v1/disks/NAME"),
     Verb("disk attach NAME --origin ORIGIN", Ask::Attach),
+    api(
+        "disk attach NAME --without-store",
+        "POST",
+        "/v1/disks/NAME/attach?without_store=true",
+    ),
     sent(
         "disk set NAME --write-policy through",
         "PATCH",
@@ -205,6 +210,7 @@ const TABLE: &str = "\
 |---|---|---|---|---|---|---|---|---|---|---|
 | `disk show NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |
 | `disk attach NAME --origin ORIGIN` | already-attached | already-attached | already-attached | already-attached | already-attached | already-attached | done | already-attached | already-attached | unreachable |
+| `disk attach NAME --without-store` | already-attached | refused | already-attached | already-attached | already-attached | refused | no-such-disk | already-attached | already-attached | unreachable |
 | `disk set NAME --write-policy through` | done | done | busy | busy | done | refused | no-such-disk | done | refused | unreachable |
 | `disk set NAME --dirty-max 17MiB` | done | done | done | done | done | refused | no-such-disk | done | done | unreachable |
 | `disk set NAME --reset` | done | done | busy | busy | done | refused | no-such-disk | done | done | unreachable |
