@@ -184,6 +184,10 @@ impl WriteBackArgs {
 #[command(group = clap::ArgGroup::new("of_a_new_disk").multiple(true).requires("origin").args([
     "vm", "cache", "write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max", "read_only", "shared",
     "size", "id", "raw", "connections", "nbd_socket", "nbd_clients", "vhost_socket", "sector_size", "serial"]))]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub struct Attach {
     /// The disk's name, which is its NBD export name
     pub name: Name,
