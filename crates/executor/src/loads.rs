@@ -6,21 +6,31 @@ use crate::settings::Settings;
 use placement::limits::REPORT_VERSION;
 use placement::moving::Stage;
 use placement::{FindingReport, FleetReport, HostLoad, HostReport, UnderWayReport, VmReport};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{Everything, Key, Revision, Store, StoreError, everything, keys};
-use units::Instant;
 use units::errors::chain;
+use units::{Duration, Instant};
 
 /// Every host's report, with its revision.
 pub(crate) type Loads = BTreeMap<String, (Revision, HostReport)>;
 
-/// The reports of the hosts.
+/// For how long a VM stays after a move of it was cancelled or rolled back: what was in the way is mostly there still.
+const STAYS_FOR: Duration = Duration::from_secs(3600);
+
+/// The reports of the hosts that are heard of. A report outlives its host by some windows.
 ///
 /// # Errors
 /// If the store does not answer.
 pub(crate) async fn loads(store: &dyn Store) -> Result<Loads, StoreError> {
     let found = everything(store, &keys::LOADS.prefix()).await?;
-    Ok(understood(&found))
+    let hosts = everything(store, &keys::HOSTS.prefix()).await?;
+    let hosts = hosts.entries.iter();
+    let heard: BTreeSet<_> = hosts
+        .filter_map(|entry| entry.key.below(&keys::HOSTS.prefix()))
+        .collect();
+    let mut loads = understood(&found);
+    loads.retain(|host, _| heard.contains(host.as_str()));
+    Ok(loads)
 }
 
 fn understood(found: &Everything) -> Loads {
@@ -67,7 +77,7 @@ pub(crate) fn fleet(
         vm.pinned = vm.pinned || is_pinned;
         add_move(vm, &came);
     }
-    let under_way = moves.iter().filter(|one| is_under_way(one, loads));
+    let under_way = moves.iter().filter(|one| is_under_way(one, loads, now));
     let found = planned.iter().filter_map(|(_, planned)| {
         Some(FindingReport {
             host: planned.proposed.to.clone(),
@@ -98,15 +108,16 @@ fn add_move(vm: &mut VmReport, came: &BTreeMap<&str, u64>) {
     vm.moved_at_s = vm.moved_at_s.max(came.get(vm.vm.as_str()).copied());
 }
 
-/// A move that is done counts until both hosts have said their loads without and with the VM.
-fn is_under_way(of: &Recorded, loads: &Loads) -> bool {
+/// A move that is done counts until both hosts have said their loads without and with the VM, one that was rolled back for
+/// [`STAYS_FOR`].
+fn is_under_way(of: &Recorded, loads: &Loads, now: Instant) -> bool {
     let has_said = |host: &str| match loads.get(host) {
         Some((revision, _)) => *revision > of.revision,
         // It is gone, and nothing is planned with it.
         None => true,
     };
     match of.record.stage {
-        Stage::RolledBack(_) => false,
+        Stage::RolledBack(_) => now.since(of.record.since) < STAYS_FOR,
         Stage::Done => !has_said(of.record.from.as_str()) || !has_said(of.record.to.as_str()),
         _ => true,
     }
@@ -118,7 +129,7 @@ fn report_of(of: &Recorded) -> UnderWayReport {
         vm: record.vm.clone(),
         from: record.from.clone(),
         to: record.to.clone(),
-        failed: matches!(record.stage, Stage::Failed(_)),
+        failed: matches!(record.stage, Stage::Failed(_) | Stage::RolledBack(_)),
     }
 }
 
@@ -159,12 +170,18 @@ mod tests {
         let mut done = recorded("w", ("a", "b"), Stage::Done);
         done.revision = Revision(10);
         let loads = |a, b| Loads::from([said("a", a), said("b", b)]);
-        assert!(is_under_way(&done, &loads(11, 9)));
-        assert!(is_under_way(&done, &loads(9, 11)));
-        assert!(!is_under_way(&done, &loads(11, 12)));
+        let counts = |of: &Recorded, loads: &Loads, seconds| {
+            is_under_way(of, loads, placement::instant_of_seconds(seconds))
+        };
+        assert!(counts(&done, &loads(11, 9), 0));
+        assert!(counts(&done, &loads(9, 11), 0));
+        assert!(!counts(&done, &loads(11, 12), 0));
         done.record.stage = Stage::RolledBack(Cause::Late);
-        assert!(!is_under_way(&done, &loads(1, 1)));
+        assert!(counts(&done, &loads(11, 12), 3599));
+        assert!(!counts(&done, &loads(1, 1), 3600));
+        assert!(report_of(&done).failed);
         done.record.stage = Stage::Failed(Cause::Late);
+        assert!(counts(&done, &loads(11, 12), 10_000));
         assert!(report_of(&done).failed);
     }
 

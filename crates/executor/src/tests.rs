@@ -409,6 +409,29 @@ async fn the_mode_says_what_becomes_of_a_plan() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_planned_with_a_host_that_is_not_heard_of() {
+    let (cluster, _, planner) = overloaded(Mode::Approve).await;
+    let gone = [Write::Delete(keys::host("b").unwrap())];
+    cluster.store.commit(&[], &gone).await.unwrap();
+    plan_once(&cluster, &planner).await;
+    assert_eq!(all(&*cluster.store).await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_move_that_was_cancelled_is_not_planned_again_at_once() {
+    let (cluster, _, planner) = overloaded(Mode::Approve).await;
+    plan_once(&cluster, &planner).await;
+    let planned = all(&*cluster.store).await.unwrap().remove(0).record.vm;
+    cancel(&*cluster.store, &name("a"), planned.as_str())
+        .await
+        .unwrap();
+    plan_once(&cluster, &planner).await;
+    let moves = all(&*cluster.store).await.unwrap();
+    let again = moves.iter().find(|one| one.record.vm == planned).unwrap();
+    assert_eq!(again.record.stage, Stage::RolledBack(Cause::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pinned_vm_is_not_planned_for() {
     let (cluster, _, planner) = overloaded(Mode::Approve).await;
     let pins = |settings: &mut Settings| settings.pins = ["v", "w"].map(name).into();

@@ -176,7 +176,7 @@ impl Reason {
             Self::SourceDistrusted => "its host's reports did not fit what moves found",
             Self::Pinned => "it is pinned",
             Self::Rests { .. } => "it has moved, and rests",
-            Self::Moving => "it is on its way, or a failed move of it was not cleared",
+            Self::Moving => "it is on its way, or its last move has failed or was just rolled back",
             Self::NamedTwice => "two hosts name it",
             Self::TargetDistrusted => "the target's reports did not fit what moves found",
             Self::NoRoom => "the target would be too full",

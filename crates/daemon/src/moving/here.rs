@@ -33,9 +33,9 @@ impl From<Unready> for HostAnswer {
 fn failed(error: &HypervisorError) -> HostAnswer {
     let why = error.to_string();
     match error {
-        HypervisorError::Refused { .. } | HypervisorError::Command { .. } => {
-            HostAnswer::Refused { why }
-        }
+        HypervisorError::Start { .. }
+        | HypervisorError::Refused { .. }
+        | HypervisorError::Command { .. } => HostAnswer::Refused { why },
         _ => HostAnswer::Failed { why },
     }
 }
