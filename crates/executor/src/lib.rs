@@ -48,7 +48,6 @@ pub use mailbox::Said;
 pub use pace::set_pace;
 pub use part::{HostPart, Side, Task, keep_part};
 pub use planned::{Planned, all_planned, plan_of};
-pub use planner::loads_of_cluster;
-pub use planner::{Planner, PlannerSays};
+pub use planner::{Planner, PlannerSays, loads_of_cluster};
 pub use records::{Recorded, all, approve, begin, cancel, clear, forget, read, said};
 pub use settings::{Settings, SettingsChange, change_settings, read_settings};

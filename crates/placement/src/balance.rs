@@ -24,7 +24,7 @@ mod turns;
 mod variance;
 mod worth;
 
-pub use trust::is_distrusted;
+pub use trust::distrusted;
 pub use variance::Loads;
 
 use crate::fleet::Fleet;

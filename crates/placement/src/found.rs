@@ -10,13 +10,6 @@ use serde::{Deserialize, Serialize};
 use units::number::real;
 use units::{Bytes, Instant};
 
-/// By what factor a VM's demand at the target may differ from its demand at the source. A demand that follows the
-/// hours of the day changes by less in a window or two.
-const DEMAND_FACTOR: f64 = 1.5;
-
-/// By how much the hit ratio may fall short of what the curve said.
-const HITS_SHORT: f64 = 0.10;
-
 /// One move's expectation and what came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
@@ -44,15 +37,17 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Whether what was found does not fit what the target had published.
-    pub fn is_misfit(&self) -> bool {
+    /// By what factor the demand that was found differs from the one that was expected, as a natural logarithm: 0 for none,
+    /// below 0 for less.
+    pub fn drift(&self) -> f64 {
         let expected = real(self.demand_expected_bytes).max(1.0);
         let found = real(self.demand_found_bytes).max(1.0);
-        let factor = (expected / found).max(found / expected);
-        let short = self
-            .hits_found
-            .is_some_and(|found| self.hits_expected - found > HITS_SHORT);
-        factor > DEMAND_FACTOR || short
+        (found / expected).ln()
+    }
+
+    /// By how much the hit ratio falls short of what the curve said, where it was measured.
+    pub fn short(&self) -> Option<f64> {
+        self.hits_found.map(|found| self.hits_expected - found)
     }
 }
 
@@ -87,27 +82,18 @@ impl Finding {
 mod tests {
     use super::*;
 
-    fn compared(found: u64, hits_found: Option<f64>) -> Compared {
-        Compared {
+    #[test]
+    fn half_the_demand_is_as_far_off_as_twice() {
+        let compared = |found| Compared {
             demand_expected_bytes: 100,
             demand_found_bytes: found,
             hits_expected: 0.8,
-            hits_found,
-        }
-    }
-
-    #[test]
-    fn a_demand_that_shrank_to_half_does_not_fit() {
-        assert!(compared(50, None).is_misfit());
-        assert!(compared(160, None).is_misfit());
-        assert!(!compared(75, None).is_misfit());
-        assert!(compared(0, None).is_misfit());
-    }
-
-    #[test]
-    fn hits_that_fall_short_do_not_fit() {
-        assert!(compared(100, Some(0.6)).is_misfit());
-        assert!(!compared(100, Some(0.75)).is_misfit());
-        assert!(!compared(100, Some(0.95)).is_misfit());
+            hits_found: (found > 0).then_some(0.6),
+        };
+        assert!((compared(50).drift() + compared(200).drift()).abs() < 1e-12);
+        assert!((compared(100).drift()).abs() < 1e-12);
+        assert!(compared(0).drift() < -4.0);
+        assert!((compared(50).short().unwrap() - 0.2).abs() < 1e-12);
+        assert_eq!(compared(0).short(), None);
     }
 }

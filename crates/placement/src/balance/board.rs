@@ -84,9 +84,9 @@ impl<'a> Board<'a> {
             moving: BTreeSet::new(),
             moves: 0,
         };
+        let distrusted = trust::distrusted(&fleet.findings, rules, now);
         for place in &mut board.places {
-            place.is_distrusted =
-                trust::is_distrusted(&fleet.findings, &place.host.host, rules, now);
+            place.is_distrusted = distrusted.contains(&place.host.host);
         }
         board.count_under_way();
         board.loads = Loads::of(board.places.iter().map(|place| place.load));

@@ -6,7 +6,7 @@ use super::latency::Percentiles;
 use super::moves::{Ended, Moves, at};
 use super::outcome::{Outcome, Sample};
 use super::settings::{FAILS_WITHIN_S, LOST_S, Settings, SettingsError, TICK_S, WINDOW_S};
-use placement::balance::{Loads, is_distrusted};
+use placement::balance::{Loads, distrusted};
 use placement::moving::Stage;
 use placement::{Finding, Fleet, Name, Plan, Proposed, Rules, UnderWay, plan};
 use units::Prng;
@@ -286,14 +286,12 @@ impl<'a> Run<'a> {
         self.outcome.liars = self.hosts.liars();
         self.outcome.drivers_replaced = self.moves.replaced();
         if let Some(rules) = self.rules {
-            for host in 0..self.hosts.count() {
-                let name = Name::new(self.hosts.name(host)).expect("a simulated host has a name");
-                if is_distrusted(&self.findings, &name, &rules, now) {
-                    if self.hosts.is_liar(host) {
-                        self.outcome.liars_found += 1;
-                    } else {
-                        self.outcome.honest_distrusted += 1;
-                    }
+            for name in distrusted(&self.findings, &rules, now) {
+                let host = self.hosts.host(name.as_str());
+                if host.is_some_and(|host| self.hosts.is_liar(host)) {
+                    self.outcome.liars_found += 1;
+                } else {
+                    self.outcome.honest_distrusted += 1;
                 }
             }
         }
