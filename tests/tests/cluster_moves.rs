@@ -1,5 +1,5 @@
-//! VMs move between two hosts of a cluster by `hearth move`, with a libvirt at each, whichever daemon is killed or was
-//! when: a driver that was lost at each stage is replaced, a killed source or target goes on, and the guest's database is whole.
+//! VMs move between two hosts of a cluster by `hearth move`, with a libvirt at each, whichever daemon dies: a driver that was
+//! lost at any stage is replaced, a source or a target that is killed goes on, and the guest's database is whole.
 
 use anyhow::{Context as _, ensure};
 use e2e::{
@@ -111,9 +111,21 @@ impl Stand {
         Ok(())
     }
 
-    /// Leaves the move as a driver did that died right after it had committed this stage.
+    /// Leaves a move to the other host as a driver did that died right after it had committed this stage.
     fn leave(&mut self, stage: &str) -> anyhow::Result<()> {
-        let (from, to) = self.names();
+        let way = self.names();
+        self.leave_on(way, stage)
+    }
+
+    /// The same for the move by which the VM came here.
+    fn leave_behind(&mut self, stage: &str) -> anyhow::Result<()> {
+        let (to, from) = self.names();
+        self.leave_on((from, to), stage)?;
+        self.wait_for(0, &["done"])?;
+        self.pair.wait_until_owned_by(self.at)
+    }
+
+    fn leave_on(&mut self, (from, to): (&str, &str), stage: &str) -> anyhow::Result<()> {
         let last = self
             .shown(self.at)
             .map_or(0, |shown| shown["step"].as_u64().unwrap_or(0));
@@ -193,6 +205,9 @@ fn moves_whichever_daemon_dies(lab: &Lab, vhost_user: bool) -> anyhow::Result<()
         stand.make_ready()?;
         stand.leave(stage)?;
         stand.wait_for_end(&["done"])?;
+    }
+    for stage in ["granted", "draining"] {
+        stand.leave_behind(stage)?;
     }
     // The source, the target, and the daemon that drives are killed on the way.
     for (stage, is_target) in kills(vhost_user) {
