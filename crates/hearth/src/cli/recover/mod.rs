@@ -12,7 +12,7 @@ use crate::offline::recover::{
 use crate::terminal::Progress;
 use crate::terminal::exit::{CliError, Exit, chain};
 use crate::terminal::quantity;
-use crate::terminal::{print, to_json};
+use crate::terminal::{print, shown, to_json};
 use answer::{Done, Listed, ListedLog};
 use args::{KeyArgs, Places, Recover};
 use at_rest::XtsCipher;
@@ -22,7 +22,6 @@ use device::retained::RetainedError;
 use device::uring::OpenError;
 use origin::{Keeping, OriginSpec};
 use places::{Known, Place, STOP_THE_DAEMON, no_origin};
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 use units::Bytes;
 
@@ -31,7 +30,7 @@ pub(super) fn run(command: &Recover, json: bool) -> Result<Vec<u8>, CliError> {
     match command {
         Recover::List { flash, places } => {
             let listed = list(flash, places, |_| None)?;
-            shown(&listed, json, answer::listed)
+            shown(json, &listed, answer::listed)
         }
         Recover::Verify {
             flash,
@@ -49,7 +48,7 @@ pub(super) fn run(command: &Recover, json: bool) -> Result<Vec<u8>, CliError> {
         } => {
             let places = (places, key);
             let done = destage(flash, disk, places, *force, *dry_run)?;
-            shown(&done, json, answer::done)
+            shown(json, &done, answer::done)
         }
         Recover::Export {
             flash,
@@ -64,7 +63,7 @@ pub(super) fn run(command: &Recover, json: bool) -> Result<Vec<u8>, CliError> {
             let file = file.or(onto.as_deref().map(Goal::Copy));
             let file = file.ok_or_else(|| CliError::new(Exit::Usage, "give --to or --onto"))?;
             let done = export(flash, disk, file, (places, key), *dry_run)?;
-            shown(&done, json, answer::done)
+            shown(json, &done, answer::done)
         }
         Recover::Drop {
             flash,
@@ -74,22 +73,9 @@ pub(super) fn run(command: &Recover, json: bool) -> Result<Vec<u8>, CliError> {
             ..
         } => {
             let done = give_up(flash.as_deref(), disk, places, *dry_run)?;
-            shown(&done, json, answer::done)
+            shown(json, &done, answer::done)
         }
     }
-}
-
-fn shown<T: Serialize>(
-    answer: &T,
-    json: bool,
-    text: fn(&mut String, &T) -> std::fmt::Result,
-) -> Result<Vec<u8>, CliError> {
-    if json {
-        return to_json(answer);
-    }
-    let mut out = String::new();
-    text(&mut out, answer).map_err(|error| CliError::of(Exit::Failed, &error))?;
-    Ok(out.into_bytes())
 }
 
 fn look(flash: &Path, known: &Known) -> Result<Looked, CliError> {
@@ -196,7 +182,7 @@ fn verify(
     if let (Some(disk), true) = (disk, listed.disks.is_empty()) {
         return Err(nothing_of(disk, flash));
     }
-    let text = shown(&listed, json, answer::listed)?;
+    let text = shown(json, &listed, answer::listed)?;
     let wrong = |log: &&ListedLog| {
         log.locked.is_some()
             || log
