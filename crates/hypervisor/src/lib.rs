@@ -26,6 +26,12 @@ pub use qmp::Qmp;
 pub use template::Template;
 pub use virsh::Virsh;
 
+use std::time::Duration;
+
+/// How long a cancelled migration may take to end.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
 /// Who migrates the VMs of this host.
 #[derive(Debug)]
 pub enum Hypervisor {
@@ -67,10 +73,20 @@ impl Hypervisor {
     /// # Errors
     /// If the hypervisor cannot be asked, or the migration does not end.
     pub async fn cancel(&self, vm: &str) -> Result<(), HypervisorError> {
-        match self {
-            Self::Virsh(virsh) => virsh.cancel(vm).await,
-            Self::Qmp(qmp) => qmp.cancel(vm).await,
-            Self::Hook(hook) => hook.cancel(vm).await,
+        let mut waited = Duration::ZERO;
+        loop {
+            match self {
+                // Its program waits.
+                Self::Hook(hook) => return hook.cancel(vm).await,
+                _ if !self.state(vm).await?.migrates => return Ok(()),
+                _ if waited >= CANCELLED_WITHIN => {
+                    return Err(HypervisorError::GoesOn(vm.to_owned()));
+                }
+                Self::Virsh(virsh) => virsh.abort(vm).await,
+                Self::Qmp(qmp) => qmp.abort(vm).await?,
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+            waited += LOOK_EVERY;
         }
     }
 
