@@ -2,14 +2,15 @@
 //! driver is gone.
 
 use crate::driving::drive;
+use crate::hosts::heard;
 use crate::records::{Recorded, all};
 use placement::Name;
 use placement::moving::{Event, Timeouts};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::{Revision, Store, StoreError, everything, keys};
+use store::{Changes, Revision, Store, StoreError, keys};
 use tokio::task::JoinHandle;
 
 /// How often a driver looks after its move, and this host after moves.
@@ -48,29 +49,17 @@ impl Drivers {
 
     /// Drives moves for as long as this runs.
     pub async fn keep(mut self) {
-        let mut changes = store::Changes::new(keys::MOVES.prefix());
+        let mut changes = Changes::new(keys::MOVES.prefix());
         loop {
-            let seen = match self.look().await {
-                Ok(seen) => seen,
-                Err(error) => {
-                    tracing::debug!(%error, "moves are not seen");
-                    Revision(0)
-                }
-            };
-            if seen == Revision(0) {
-                tokio::time::sleep(self.every).await;
-            } else {
-                changes.wait(&*self.store, seen, self.every).await;
-            }
+            let seen = self.look().await;
+            let seen = seen.inspect_err(|error| tracing::debug!(%error, "moves are not seen"));
+            changes.wait(&*self.store, seen.ok(), self.every).await;
         }
     }
 
     async fn look(&mut self) -> Result<Revision, StoreError> {
         self.driven.retain(|_, task| !task.is_finished());
-        let hosts = everything(&*self.store, &keys::HOSTS.prefix()).await?;
-        let heard = hosts.entries.iter();
-        let heard = heard.filter_map(|entry| entry.key.below(&keys::HOSTS.prefix()));
-        let heard: BTreeSet<&str> = heard.collect();
+        let (heard, revision) = heard(&*self.store).await?;
         for Recorded { record, .. } in all(&*self.store).await? {
             if record.stage.is_final() || self.driven.contains_key(&record.vm) {
                 continue;
@@ -96,6 +85,6 @@ impl Drivers {
             );
             self.driven.insert(record.vm, tokio::spawn(task));
         }
-        Ok(hosts.revision)
+        Ok(revision)
     }
 }

@@ -26,6 +26,7 @@ mod clock;
 mod drivers;
 mod driving;
 mod error;
+mod hosts;
 mod limits;
 mod loads;
 mod mailbox;

@@ -1,12 +1,13 @@
 //! The loads of all hosts as the store has them, with what moves and operators add: what plans are made of.
 
+use crate::hosts::heard;
 use crate::planned::Planned;
 use crate::records::Recorded;
 use crate::settings::Settings;
 use placement::limits::REPORT_VERSION;
 use placement::moving::Stage;
 use placement::{FindingReport, FleetReport, HostLoad, HostReport, UnderWayReport, VmReport};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use store::{Everything, Key, Revision, Store, StoreError, everything, keys};
 use units::errors::chain;
 use units::{Duration, Instant};
@@ -23,13 +24,9 @@ const STAYS_FOR: Duration = Duration::from_secs(3600);
 /// If the store does not answer.
 pub(crate) async fn loads(store: &dyn Store) -> Result<Loads, StoreError> {
     let found = everything(store, &keys::LOADS.prefix()).await?;
-    let hosts = everything(store, &keys::HOSTS.prefix()).await?;
-    let hosts = hosts.entries.iter();
-    let heard: BTreeSet<_> = hosts
-        .filter_map(|entry| entry.key.below(&keys::HOSTS.prefix()))
-        .collect();
+    let (heard, _) = heard(store).await?;
     let mut loads = understood(&found);
-    loads.retain(|host, _| heard.contains(host.as_str()));
+    loads.retain(|host, _| heard.contains(host));
     Ok(loads)
 }
 

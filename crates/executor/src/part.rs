@@ -66,11 +66,10 @@ pub async fn keep_part(store: Arc<dyn Store>, me: Name, host: Arc<dyn HostPart>)
     };
     let mut changes = Changes::new(keys::ORDERS.prefix());
     loop {
-        let seen = part.look().await.unwrap_or_else(|error| {
-            tracing::debug!(%error, "orders of moves are not seen");
-            Revision(0)
-        });
-        part.collect(&mut changes, seen).await;
+        let seen = part.look().await;
+        let seen =
+            seen.inspect_err(|error| tracing::debug!(%error, "orders of moves are not seen"));
+        part.collect(&mut changes, seen.ok()).await;
     }
 }
 
@@ -115,17 +114,13 @@ impl Part {
     }
 
     /// Waits until something may be to be done.
-    async fn collect(&mut self, changes: &mut Changes, seen: Revision) {
-        let at_most = if self.tasks.is_empty() {
+    async fn collect(&mut self, changes: &mut Changes, seen: Option<Revision>) {
+        let at_most = if self.tasks.is_empty() && seen.is_some() {
             LOOK_EVERY
         } else {
             LOOK_SOON
         };
-        if seen == Revision(0) {
-            tokio::time::sleep(LOOK_SOON).await;
-        } else {
-            changes.wait(&*self.store, seen, at_most).await;
-        }
+        changes.wait(&*self.store, seen, at_most).await;
         while let Some(ended) = self.tasks.try_join_next() {
             match ended {
                 Ok((vm, carried)) => {

@@ -39,7 +39,6 @@ pub struct Planner {
     me: Name,
     leads: Arc<AtomicBool>,
     says: Arc<dyn PlannerSays>,
-    every: Duration,
 }
 
 impl Planner {
@@ -55,7 +54,6 @@ impl Planner {
             me,
             leads,
             says,
-            every: SAYS_EVERY,
         }
     }
 
@@ -81,7 +79,7 @@ impl Planner {
                 }
                 round = round.wrapping_add(1);
             }
-            tokio::time::sleep(self.every).await;
+            tokio::time::sleep(SAYS_EVERY).await;
         }
     }
 

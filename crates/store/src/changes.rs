@@ -18,9 +18,13 @@ impl Changes {
         }
     }
 
-    /// Waits until something has changed after a revision, this time at most. A change that the store does not tell of
-    /// is seen after that time, so whoever waits reads everything afterwards, whatever this waited for.
-    pub async fn wait(&mut self, store: &dyn Store, after: Revision, at_most: Duration) {
+    /// Waits until something has changed after the revision at which everything was read, this time at most; all of it, if
+    /// it could not be read. A change that the store does not tell of is seen after that time, so whoever waits reads
+    /// everything afterwards, whatever this waited for.
+    pub async fn wait(&mut self, store: &dyn Store, after: Option<Revision>, at_most: Duration) {
+        let Some(after) = after else {
+            return tokio::time::sleep(at_most).await;
+        };
         let changed = async {
             if self.events.is_none() {
                 self.events = store.watch(&self.prefix, after).await.ok();
