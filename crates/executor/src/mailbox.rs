@@ -2,10 +2,14 @@
 
 use crate::answers::HostAnswer;
 use crate::error::MoveError;
+use placement::Name;
 use placement::moving::{Action, Move};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
-use store::{Committed, Compare, Revision, Store, StoreError, Versioned, Write, keys};
+use store::{
+    Committed, Compare, Prefix, Revision, Store, StoreError, Versioned, Write, everything, keys,
+};
 use tokio::time::Instant;
 
 /// How often answers are looked for, at first and at most.
@@ -70,6 +74,43 @@ impl Said {
         let put = Write::put(keys::answer(vm, host)?, value);
         store.commit(&[], &[put]).await?;
         Ok(())
+    }
+}
+
+/// What hosts have answered last to the drivers of VMs' moves.
+#[derive(Clone, Debug, Default)]
+pub struct Answers(BTreeMap<String, Said>);
+
+impl Answers {
+    /// To all drivers.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn all(store: &dyn Store) -> Result<Self, StoreError> {
+        Self::below(store, &keys::ANSWERS.prefix()).await
+    }
+
+    /// To the driver of one VM's move.
+    ///
+    /// # Errors
+    /// If the store does not answer, or this is no VM's name.
+    pub async fn of(store: &dyn Store, vm: &str) -> Result<Self, MoveError> {
+        let prefix = Prefix::below(&keys::ANSWERS.prefix().key(vm)?);
+        Ok(Self::below(store, &prefix).await?)
+    }
+
+    async fn below(store: &dyn Store, prefix: &Prefix) -> Result<Self, StoreError> {
+        let found = everything(store, prefix).await?;
+        let said = found.entries.iter().filter_map(|entry| {
+            let place = entry.key.below(&keys::ANSWERS.prefix())?;
+            Some((place.to_owned(), Said::of(entry)?))
+        });
+        Ok(Self(said.collect()))
+    }
+
+    /// Of a host about a VM's move.
+    pub fn get(&self, vm: &Name, host: &Name) -> Option<&Said> {
+        self.0.get(&format!("{vm}/{host}"))
     }
 }
 

@@ -1,11 +1,13 @@
-//! What was planned, and what came of it: `plans/VM.STEP`, for 30 days.
+//! What was planned, and what came of it: `plans/VM/STEP`, for 30 days.
 
 use crate::error::MoveError;
 use placement::moving::Move;
 use placement::{Compared, Proposed};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use store::{Committed, Compare, Revision, Store, StoreError, Versioned, Write, everything, keys};
+use store::{
+    Committed, Compare, Prefix, Revision, Store, StoreError, Versioned, Write, everything, keys,
+};
 
 /// For how long a plan is kept.
 const KEPT: Duration = Duration::from_hours(30 * 24);
@@ -33,7 +35,7 @@ impl Planned {
         read: Option<Revision>,
     ) -> Result<(), MoveError> {
         let vm = self.proposed.vm.as_str();
-        let key = keys::plan(&format!("{vm}.{}", self.step))?;
+        let key = keys::plan(&format!("{vm}/{}", self.step))?;
         let when = match read {
             Some(revision) => Compare::Unchanged(key.clone(), revision),
             None => Compare::Absent(key.clone()),
@@ -56,7 +58,22 @@ impl Planned {
 /// # Errors
 /// If the store does not answer.
 pub async fn all_planned(store: &dyn Store) -> Result<Vec<(Revision, Planned)>, StoreError> {
-    let found = everything(store, &keys::PLANS.prefix()).await?;
+    below(store, &keys::PLANS.prefix()).await
+}
+
+/// Those of one VM.
+///
+/// # Errors
+/// If the store does not answer, or this is no VM's name.
+pub async fn planned_of(
+    store: &dyn Store,
+    vm: &str,
+) -> Result<Vec<(Revision, Planned)>, MoveError> {
+    Ok(below(store, &Prefix::below(&keys::plan(vm)?)).await?)
+}
+
+async fn below(store: &dyn Store, prefix: &Prefix) -> Result<Vec<(Revision, Planned)>, StoreError> {
+    let found = everything(store, prefix).await?;
     let understood = |entry: &Versioned| {
         let planned = serde_json::from_slice(&entry.value).ok()?;
         Some((entry.revision, planned))

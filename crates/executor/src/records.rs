@@ -2,7 +2,6 @@
 
 use crate::clock::now;
 use crate::error::MoveError;
-use crate::mailbox::Said;
 use placement::Name;
 use placement::moving::{Move, Stage};
 use store::{
@@ -175,15 +174,4 @@ pub async fn forget(store: &dyn Store, of: &Recorded) -> Result<(), MoveError> {
     ];
     store.commit(&when, &then).await?;
     Ok(())
-}
-
-/// What a host answered last to the driver of a VM's move.
-///
-/// # Errors
-/// If the store does not answer.
-pub async fn said(store: &dyn Store, vm: &Name, host: &Name) -> Result<Option<Said>, MoveError> {
-    let found = store
-        .get(&keys::answer(vm.as_str(), host.as_str())?)
-        .await?;
-    Ok(found.and_then(|found| Said::of(&found)))
 }

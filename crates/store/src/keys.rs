@@ -10,7 +10,7 @@
 //! | `answers/VM/HOST` | what a host has answered | as its move |
 //! | `pace/VM` | what a migration may send in a second | a lease of who says it |
 //! | `turns` | raised whenever a move begins at its hosts, so that two begin one after the other | for ever |
-//! | `plans/ID` | what was planned, and what came of it | a lease of 30 days |
+//! | `plans/VM/STEP` | what was planned, and what came of it | a lease of 30 days |
 //! | `leader/balance` | who plans | a lease of that host |
 //! | `settings/NAME` | modes, limits, pins | for ever |
 
@@ -113,10 +113,10 @@ pub fn turns() -> Key {
     constant("turns")
 }
 
-/// Where a plan is.
+/// Where a plan is, or, by the VM alone, all of that VM's.
 ///
 /// # Errors
-/// [`InvalidKey`] if that cannot be its name.
+/// As [`moving`].
 pub fn plan(id: &str) -> Result<Key, InvalidKey> {
     PLANS.prefix().key(id)
 }

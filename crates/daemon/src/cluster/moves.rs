@@ -8,8 +8,9 @@ use api::cluster::{
 use api::problem::ProblemKind;
 use api::types::Problem;
 use executor::{
-    AtTarget, HostAnswer, MoveError, Planned, Recorded, Said, Settings, SettingsChange, all,
-    all_planned, approve, begin, cancel, change_settings, clear, read_settings, said, set_pace,
+    Answers, AtTarget, HostAnswer, MoveError, Planned, Recorded, Said, Settings, SettingsChange,
+    all, all_planned, approve, begin, cancel, change_settings, clear, planned_of, read_settings,
+    set_pace,
 };
 use placement::Name;
 use std::sync::Arc;
@@ -53,10 +54,9 @@ impl MoveBook {
         let planned = all_planned(store).await;
         let planned = planned.map_err(|error| failed(&error.into()))?;
         let settings = self.settings().await?;
-        let mut shown = Vec::with_capacity(moves.len());
-        for one in &moves {
-            shown.push(self.shown(one, &planned).await?);
-        }
+        let answers = Answers::all(store).await;
+        let answers = answers.map_err(|error| failed(&error.into()))?;
+        let shown = moves.iter().map(|one| shown(one, &planned, &answers));
         Ok(ClusterMoves {
             mode: settings.mode.word().to_owned(),
             limits: MoveLimits {
@@ -64,7 +64,7 @@ impl MoveBook {
                 arrivals: settings.limits.arrivals,
                 cluster: settings.limits.cluster,
             },
-            moves: shown,
+            moves: shown.collect(),
         })
     }
 
@@ -169,37 +169,35 @@ impl MoveBook {
     }
 
     async fn shown_alone(&self, of: &Recorded) -> Result<ClusterMove, Problem> {
-        let planned = all_planned(&*self.cluster.store).await;
-        let planned = planned.map_err(|error| failed(&error.into()))?;
-        self.shown(of, &planned).await
+        let (store, vm) = (&*self.cluster.store, of.record.vm.as_str());
+        let planned = planned_of(store, vm)
+            .await
+            .map_err(|error| failed(&error))?;
+        let answers = Answers::of(store, vm)
+            .await
+            .map_err(|error| failed(&error))?;
+        Ok(shown(of, &planned, &answers))
     }
+}
 
-    async fn shown(
-        &self,
-        of: &Recorded,
-        planned: &[(store::Revision, Planned)],
-    ) -> Result<ClusterMove, Problem> {
-        let record = &of.record;
-        let mut hosts = Vec::new();
-        for host in [&record.from, &record.to] {
-            let said = said(&*self.cluster.store, &record.vm, host).await;
-            let said = said.map_err(|error| failed(&error))?;
-            hosts.push(host_of(host, said));
-        }
-        let since = placement::instant_of_seconds(crate::system::seconds_since_1970());
-        Ok(ClusterMove {
-            vm: record.vm.to_string(),
-            from: record.from.to_string(),
-            to: record.to.to_string(),
-            stage: record.stage.word().to_owned(),
-            is_final: record.stage.is_final(),
-            cause: record.stage.cause().map(|cause| cause.words().to_owned()),
-            for_seconds: since.since(record.since).to_std().as_secs_f64(),
-            driver: record.driver.as_ref().map(ToString::to_string),
-            step: record.step,
-            hosts,
-            planned: executor::plan_of(record, planned).map(plan),
-        })
+/// A move as it is told of.
+fn shown(of: &Recorded, planned: &[(store::Revision, Planned)], answers: &Answers) -> ClusterMove {
+    let record = &of.record;
+    let hosts = [&record.from, &record.to];
+    let hosts = hosts.map(|host| host_of(host, answers.get(&record.vm, host)));
+    let since = placement::instant_of_seconds(crate::system::seconds_since_1970());
+    ClusterMove {
+        vm: record.vm.to_string(),
+        from: record.from.to_string(),
+        to: record.to.to_string(),
+        stage: record.stage.word().to_owned(),
+        is_final: record.stage.is_final(),
+        cause: record.stage.cause().map(|cause| cause.words().to_owned()),
+        for_seconds: since.since(record.since).to_std().as_secs_f64(),
+        driver: record.driver.as_ref().map(ToString::to_string),
+        step: record.step,
+        hosts: hosts.into(),
+        planned: executor::plan_of(record, planned).map(plan),
     }
 }
 
@@ -240,7 +238,7 @@ fn way_of(status: &ClusterStatus, vm: &str, to: &str) -> Result<String, Problem>
     Ok(from.to_owned())
 }
 
-fn host_of(host: &Name, said: Option<Said>) -> MoveHost {
+fn host_of(host: &Name, said: Option<&Said>) -> MoveHost {
     let mut of = MoveHost {
         host: host.to_string(),
         problem: None,
@@ -253,13 +251,13 @@ fn host_of(host: &Name, said: Option<Said>) -> MoveHost {
         return of;
     };
     of.problem = said.answer.problem().map(str::to_owned);
-    match said.answer {
+    match &said.answer {
         HostAnswer::Source(source) => {
             of.migrates = Some(source.migrates);
             of.left_bytes = source.left.map(|left| left.bytes);
             of.dirty_bytes_per_second = source.left.map(|left| left.dirty_per_second);
         }
-        HostAnswer::Target(AtTarget { warm_percent, .. }) => of.warm_percent = Some(warm_percent),
+        HostAnswer::Target(AtTarget { warm_percent, .. }) => of.warm_percent = Some(*warm_percent),
         _ => {}
     }
     of
