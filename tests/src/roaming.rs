@@ -165,8 +165,11 @@ impl RoamingPair {
             let flash = Flash::format(&own, "flash.img", settings.flash_mib)?;
             let other = 1 - at;
             let link = link_section(lab, at, ports[at], through_wire[other]);
-            let rate = format!("[link]\nrate = '{}'\n", settings.link_rates[at]);
-            let link = link.replacen("[link]\n", &rate, 1);
+            let keys = format!(
+                "[link]\nrate = '{}'\nlend_timeout = '{}'\n",
+                settings.link_rates[at], settings.lend_timeout
+            );
+            let link = link.replacen("[link]\n", &keys, 1);
             let mut disk = disk.clone();
             if settings.write_policy == "back" {
                 // Nothing goes to the origin before somebody asks for it.

@@ -29,6 +29,8 @@ pub struct RoamingSettings {
     pub encrypted: bool,
     /// `[link] rate` of each host.
     pub link_rates: [&'static str; 2],
+    /// `[link] lend_timeout` of each host: a test that counts what was lent has one that no busy machine reaches.
+    pub lend_timeout: &'static str,
     /// Whether both reach the image over an NBD server, and share a folder of owner's records.
     pub on_export: bool,
 }
@@ -46,6 +48,7 @@ impl Default for RoamingSettings {
             vhost_user: false,
             encrypted: false,
             link_rates: ["auto"; 2],
+            lend_timeout: "200ms",
             on_export: false,
         }
     }

@@ -17,6 +17,7 @@ fn comes(write_policy: &'static str, strategy: &'static str) {
         let settings = RoamingSettings {
             write_policy,
             strategy,
+            lend_timeout: "30s",
             ..RoamingSettings::default()
         };
         let mut pair = RoamingPair::start(lab, settings)?;
@@ -89,6 +90,7 @@ fn is_copied_ahead(write_policy: &'static str, strategy: &'static str) {
         let settings = RoamingSettings {
             write_policy,
             strategy,
+            lend_timeout: "30s",
             ..RoamingSettings::default()
         };
         let mut pair = RoamingPair::start(lab, settings)?;
@@ -155,6 +157,7 @@ fn a_vm_waits_until_everything_is_copied() {
         let settings = RoamingSettings {
             write_policy: "through",
             strategy: "copy",
+            lend_timeout: "30s",
             ..RoamingSettings::default()
         };
         let mut pair = RoamingPair::start(lab, settings)?;
@@ -176,6 +179,7 @@ fn a_pool_is_read_at_the_last_host_each_time_and_nothing_is_kept() {
         let settings = RoamingSettings {
             write_policy: "through",
             strategy: "pool",
+            lend_timeout: "30s",
             ..RoamingSettings::default()
         };
         let mut pair = RoamingPair::start(lab, settings)?;

@@ -12,7 +12,7 @@ use crate::run::Run;
 use block_io::{OriginDone, OriginOp, OriginVerb, PAGE_BYTES};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, Duration, Instant, Offset};
 
-/// How long the lender has for an answer, before the origin is asked.
+/// How long the lender has for an answer before the origin is asked, unless an operator says otherwise.
 pub const LOAN_TIME_MAX: Duration = Duration::from_millis(200);
 /// How long nothing is asked of a lender that was late.
 pub const LATE_REST: Duration = Duration::from_secs(5);
@@ -64,6 +64,8 @@ pub struct Ended {
 /// Decides whether an operation of a disk's origin goes there or to the lender.
 pub struct Borrower {
     next: u64,
+    /// How long the lender has for an answer.
+    patience: Duration,
     /// Whether the lender can be asked.
     is_linked: bool,
     is_over: bool,
@@ -78,10 +80,12 @@ pub struct Borrower {
 }
 
 impl Borrower {
-    /// For a disk that has just come; nothing is listed yet. Its asks have the numbers from `first` on.
-    pub fn new(first: u64) -> Self {
+    /// For a disk that has just come; nothing is listed yet. Its asks have the numbers from `first` on, and the lender
+    /// has so long for an answer before the origin is asked.
+    pub fn new(first: u64, patience: Duration) -> Self {
         Self {
             next: first,
+            patience,
             is_linked: true,
             is_over: false,
             rests_until: Instant::ZERO,
@@ -158,7 +162,7 @@ impl Borrower {
                     op,
                     run,
                     got: 0,
-                    until: now + LOAN_TIME_MAX,
+                    until: now + self.patience,
                 };
                 ended.asks.push(loan.ask());
                 self.loans.push(loan);
@@ -219,7 +223,7 @@ impl Borrower {
         let number = self.number();
         let loan = &mut self.loans[at];
         loan.number = number;
-        loan.until = now + LOAN_TIME_MAX;
+        loan.until = now + self.patience;
         ended.asks.push(loan.ask());
     }
 
@@ -354,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_lender_that_was_late_is_asked_again_after_a_rest_or_in_a_new_session() {
-        let (pool, mut borrower) = (BufPool::new(), Borrower::new(1));
+        let (pool, mut borrower) = (BufPool::new(), Borrower::new(1, LOAN_TIME_MAX));
         borrower.list(FIRST);
         let begun = Instant::ZERO;
         assert_eq!(read(&mut borrower, &pool, begun).asks.len(), 1);
@@ -374,7 +378,7 @@ mod tests {
 
     #[test]
     fn what_has_ended_borrows_when_it_begins_anew() {
-        let (pool, mut borrower) = (BufPool::new(), Borrower::new(1));
+        let (pool, mut borrower) = (BufPool::new(), Borrower::new(1, LOAN_TIME_MAX));
         let mut ended = Ended::default();
         borrower.list(FIRST);
         borrower.end(&mut ended);
@@ -388,7 +392,7 @@ mod tests {
 
     #[test]
     fn where_only_pulls_are_asked_the_lender_answers_each_pull_once() {
-        let (pool, mut borrower) = (BufPool::new(), Borrower::new(1));
+        let (pool, mut borrower) = (BufPool::new(), Borrower::new(1, LOAN_TIME_MAX));
         borrower.set_manner(Manner::Pulls);
         borrower.list(FIRST);
         let now = Instant::ZERO;
@@ -401,7 +405,7 @@ mod tests {
     #[test]
     fn what_passes_is_told_from_what_is_kept() {
         for (manner, passes) in [(Manner::Keeps, false), (Manner::Passes, true)] {
-            let (pool, mut borrower) = (BufPool::new(), Borrower::new(1));
+            let (pool, mut borrower) = (BufPool::new(), Borrower::new(1, LOAN_TIME_MAX));
             borrower.set_manner(manner);
             borrower.list(FIRST);
             let asks = read(&mut borrower, &pool, Instant::ZERO).asks;

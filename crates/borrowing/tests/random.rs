@@ -61,7 +61,7 @@ impl World {
     fn new(seed: u64) -> Self {
         let versions: Vec<u8> = (1..).take(BLOCKS.try_into().expect("few")).collect();
         let manner = [Manner::Keeps, Manner::Passes, Manner::Pulls];
-        let mut borrower = Borrower::new(1);
+        let mut borrower = Borrower::new(1, LOAN_TIME_MAX);
         borrower.set_manner(manner[usize::try_from(seed % 3).expect("few")]);
         Self {
             dice: Dice(seed),

@@ -3,7 +3,7 @@
 use super::text::{Address, Auto, Switch, Text};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use units::Bytes;
+use units::{Bytes, Duration};
 
 /// `[link]`: how this host meets its peers; without peers nothing of it is used. The connections are TLS 1.3, and both sides show a certificate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,8 @@ pub struct LinkConfig {
     pub authority: PathBuf,
     /// How many bytes of other hosts' caches come here in a second, of all disks together.
     pub rate: Text<Auto<Bytes>>,
+    /// How long a read waits for the host that lends its blocks, before the origin answers it.
+    pub lend_timeout: Text<Duration>,
 }
 
 impl Default for LinkConfig {
@@ -33,6 +35,7 @@ impl Default for LinkConfig {
             key: "/etc/hearth/link.key".into(),
             authority: "/etc/hearth/link-authority.pem".into(),
             rate: Text(Auto::Auto),
+            lend_timeout: Text(Duration::from_millis(200)),
         }
     }
 }

@@ -196,6 +196,7 @@ async fn start_shards(
             request_memory: config.request_memory_of_cache(),
             state_dir: state.path(),
             runtime_dir: settings::runtime_dir(config),
+            lend_timeout: config.link.lend_timeout.0,
         };
         let settings = settings::shard(cache, &policy, &common);
         let handle = starting::start_shard(settings).await?;

@@ -18,7 +18,7 @@ use policy::reclaim::Kind;
 use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
 use std::path::Path;
 use std::sync::Arc;
-use units::Bytes;
+use units::{Bytes, Duration};
 use vhost_user::MappingLimits;
 
 // The configuration's check refuses what the budget would panic at.
@@ -37,6 +37,8 @@ pub(super) struct Common<'a> {
     pub(super) request_memory: Bytes,
     pub(super) state_dir: &'a Path,
     pub(super) runtime_dir: &'a Path,
+    /// How long a read waits for the host that lends its blocks.
+    pub(super) lend_timeout: Duration,
 }
 
 pub(super) fn shard(
@@ -74,6 +76,7 @@ pub(super) fn shard(
         request_memory: common.request_memory,
         // Over the sockets that all disks share, and as many over its own.
         connections_per_disk_max: count(nbd.connections_per_disk_max).saturating_mul(2),
+        lend_timeout: common.lend_timeout,
     }
 }
 
@@ -221,10 +224,12 @@ mod tests {
             request_memory: Bytes::gib(1),
             state_dir: Path::new("/s"),
             runtime_dir: Path::new("/r"),
+            lend_timeout: configuration::LinkConfig::default().lend_timeout.0,
         };
         let mapping = guest_memory(&VhostUserConfig::default());
         assert!(mapping.of_all() >= mapping.of_client());
         let shard = shard(&cache, &policy, &common);
+        assert_eq!(shard.lend_timeout, borrowing::LOAN_TIME_MAX);
         assert_eq!(shard.cache, cache::Config::default());
         assert_eq!(shard.connection, ConnectionLimits::default());
         assert_eq!(server(&NbdConfig::default()), ServerLimits::default());

@@ -7,7 +7,7 @@ use crate::setup::Setup;
 use crate::versions::page;
 use crate::vm::Request;
 use block_io::{BufPool, OriginOp, OriginVerb, Slice, Token};
-use borrowing::{Borrower, Changes, Ended, Run};
+use borrowing::{Borrower, Changes, Ended, LOAN_TIME_MAX, Run};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Instant, Offset};
 
@@ -212,7 +212,7 @@ impl Mover {
     pub(crate) fn borrow(&mut self) {
         let first = self.tokens + 1;
         self.tokens += 1 << 40;
-        self.borrower = Some(Borrower::new(first));
+        self.borrower = Some(Borrower::new(first, LOAN_TIME_MAX));
     }
 
     /// Nothing is borrowed any more.

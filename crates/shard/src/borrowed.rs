@@ -34,10 +34,10 @@ struct State {
 }
 
 impl Loans {
-    /// Asks have the numbers from `first` on.
-    pub(crate) fn new(first: u64) -> Self {
+    /// Asks have the numbers from `first` on, and wait so long for an answer.
+    pub(crate) fn new(first: u64, patience: Duration) -> Self {
         Self(Rc::new(RefCell::new(State {
-            borrower: Borrower::new(first),
+            borrower: Borrower::new(first, patience),
             answers: Vec::new(),
             changes: Changes::default(),
         })))

@@ -7,7 +7,7 @@
 //! - An image has no gate: it is never written, so nobody waits for it to come or go.
 
 use crate::borrowed::{AskTell, Loans};
-use units::{DiskId, Map};
+use units::{DiskId, Duration, Map};
 
 /// What one image borrows.
 struct Image {
@@ -31,11 +31,16 @@ impl Images {
         self.images.insert(disk, image);
     }
 
-    /// A disk is being attached: what it borrows from now on and who is told of that, if it is such an image.
-    pub(crate) fn attached(&mut self, disk: DiskId) -> Option<(Loans, AskTell)> {
+    /// A disk is being attached: what it borrows from now on and who is told of that, if it is such an image. What it
+    /// asks for waits so long.
+    pub(crate) fn attached(
+        &mut self,
+        disk: DiskId,
+        patience: Duration,
+    ) -> Option<(Loans, AskTell)> {
         let image = self.images.get_mut(&disk)?;
         self.attachments += 1;
-        let loans = Loans::new(self.attachments << 32);
+        let loans = Loans::new(self.attachments << 32, patience);
         image.last = Some((self.attachments, loans.clone()));
         Some((loans, image.tell.clone()))
     }

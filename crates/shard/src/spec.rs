@@ -8,7 +8,7 @@ use cache::{OwnerRecord, Tenure, WriteBack, WritePolicy};
 use frontend::limits::ConnectionLimits;
 use std::path::PathBuf;
 use std::sync::Arc;
-use units::{Bytes, DiskId};
+use units::{Bytes, DiskId, Duration};
 
 /// A shard: one cache and the thread that drives it.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct ShardConfig {
     pub request_memory: Bytes,
     /// Clients that one disk may have at a time over a front end without a limit of its own.
     pub connections_per_disk_max: usize,
+    /// How long a read of a disk that roams waits for the host that lends its blocks, before the origin answers it.
+    pub lend_timeout: Duration,
 }
 
 impl ShardConfig {

@@ -18,7 +18,7 @@ use frontend::{Incoming, Offer, RequestKey, Reservation};
 use handoff::{Accepts, Evidence, Gate, Hold, IncomingClient, Look, Notice, Passage, Wants};
 use origin::Origin;
 use std::sync::Arc;
-use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Instant, Map, Offset};
+use units::{BLOCK_BYTES, Bytes, DiskId, DiskSlot, Duration, Instant, Map, Offset};
 
 /// What a roaming disk needs of the other host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,15 +82,26 @@ impl Standby {
 }
 
 /// The disks that roam.
-#[derive(Default)]
 pub(crate) struct Standbys {
     disks: Map<DiskId, Standby>,
+    /// How long a read waits for the other host.
+    lend_timeout: Duration,
     /// How often a disk has come here.
     arrivals: u32,
     images: Images,
 }
 
 impl Standbys {
+    /// Nothing roams yet. A read waits so long for the other host, before the origin answers it.
+    pub(crate) fn new(lend_timeout: Duration) -> Self {
+        Self {
+            disks: Map::default(),
+            lend_timeout,
+            arrivals: 0,
+            images: Images::default(),
+        }
+    }
+
     /// A disk roams from now on.
     pub(crate) fn enter(&mut self, disk: DiskId, offer: Offer, tell: StandbyTell, now: Instant) {
         let gate = Gate::new(Evidence::new(Accepts::default()), now);
@@ -123,7 +134,8 @@ impl Standbys {
 
     /// The origin of a disk that comes here: if it roams, something stands before it that may borrow.
     pub(crate) fn with_loans(&mut self, disk: DiskId, origin: Box<dyn Origin>) -> Box<dyn Origin> {
-        let borrows = self.borrows(disk).or_else(|| self.images.attached(disk));
+        let borrows = self.borrows(disk);
+        let borrows = borrows.or_else(|| self.images.attached(disk, self.lend_timeout));
         match borrows {
             Some((loans, tell)) => Box::new(BorrowedOrigin::new(origin, loans, tell)),
             None => origin,
@@ -153,7 +165,7 @@ impl Standbys {
     fn borrows(&mut self, disk: DiskId) -> Option<(Loans, AskTell)> {
         let standby = self.disks.get_mut(&disk)?;
         self.arrivals += 1;
-        let loans = Loans::new(u64::from(self.arrivals) << 32);
+        let loans = Loans::new(u64::from(self.arrivals) << 32, self.lend_timeout);
         standby.loans = Some(loans.clone());
         let tell = standby.tell.clone();
         Some((loans, Arc::new(move |ask| tell(StandbyNeeds::Loan(ask)))))

@@ -6,7 +6,7 @@ use crate::model::{Config, DiskConfig};
 use crate::origins::OriginConfig;
 use crate::text::{Auto, Switch};
 use std::collections::BTreeMap;
-use units::Bytes;
+use units::{Bytes, Duration};
 
 /// Bytes of the longest DNS name.
 const DNS_NAME_BYTES_MAX: usize = 253;
@@ -15,6 +15,9 @@ const LABEL_BYTES_MAX: usize = 63;
 
 /// Disks of a VM that move together at most: as many as the hosts name in a message.
 pub const MOVE_TOGETHER_MAX: usize = 64;
+
+/// Longest that a read may wait for a host that lends.
+const LEND_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 const NO_RATE: Auto<Bytes> = Auto::Fixed(Bytes::ZERO);
 
@@ -36,6 +39,11 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
     if link.rate.0 == NO_RATE {
         let message = "must be more than 0, or \"auto\"";
         faults.push(Fault::new("link.rate", message));
+    }
+    if link.lend_timeout.0 == Duration::ZERO || link.lend_timeout.0 > LEND_TIMEOUT_MAX {
+        let message =
+            "must be more than 0, and 60 s at most: a read waits so long for a host that hangs";
+        faults.push(Fault::new("link.lend_timeout", message));
     }
     if let Some(name) = &link.name
         && !is_dns_name(name)
@@ -270,6 +278,20 @@ mod tests {
             let is_told =
                 |fault: &String| fault.starts_with("disk[0].roams: ") && fault.contains(remedy);
             assert!(faults.iter().any(is_told), "{remedy}: {faults:?}");
+        }
+    }
+
+    #[test]
+    fn a_read_waits_for_a_lender_but_not_for_ever() {
+        let with = |timeout: &str| {
+            let key = format!("lend_timeout = \"{timeout}\"\n");
+            faults_of(&[CACHE, LINK, &key, PEER, DISK, ID, FILE].concat())
+        };
+        assert_eq!(with("60s"), [""; 0]);
+        for timeout in ["0s", "61s"] {
+            let faults = with(timeout);
+            let is_told = |fault: &String| fault.starts_with("link.lend_timeout: ");
+            assert!(faults.iter().any(is_told), "{timeout}: {faults:?}");
         }
     }
 

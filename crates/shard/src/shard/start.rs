@@ -62,7 +62,7 @@ fn start(
         turns: 0,
         flash: FlashSide::new(ready.flash),
         disks: Disks::new(),
-        standbys: Standbys::default(),
+        standbys: Standbys::new(config.lend_timeout),
         clients: Clients::default(),
         memory: ClientMemory::new(config.request_memory),
         jobs: Jobs::default(),

@@ -78,6 +78,7 @@ impl Lab {
             connection: ConnectionLimits::default(),
             request_memory: Bytes::gib(1),
             connections_per_disk_max: 4,
+            lend_timeout: units::Duration::from_millis(200),
         }
     }
 

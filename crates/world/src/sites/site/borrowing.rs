@@ -9,7 +9,7 @@ use super::{Around, Asker, Life};
 use crate::sites::guard::{Guard, holds};
 use crate::sites::link::{Frame, Lent, Question};
 use block_io::{OriginDone, OriginOp, OriginVerb, Verb};
-use borrowing::{Ask, Borrower, Ended, Run, without_origin};
+use borrowing::{Ask, Borrower, Ended, LOAN_TIME_MAX, Run, without_origin};
 use cache::RequestId;
 use handoff::{Action, Event, Message, Role};
 use std::collections::VecDeque;
@@ -74,7 +74,7 @@ impl Borrowing {
     /// For a disk whose origin has just been opened. Its asks have the numbers from `first` on.
     pub(super) fn new(first: u64) -> Self {
         Self {
-            borrower: Borrower::new(first),
+            borrower: Borrower::new(first, LOAN_TIME_MAX),
             epoch: None,
             next: Next::Nothing,
             segments: 0,
