@@ -9,6 +9,7 @@
 //!   STATE_DIR/owners/ID.hearth      the record of a disk whose origin is no file, where they do not
 //!   disks/ID/owner                  the record of such a disk in the store of a cluster: see `cluster`
 //!   STATE_DIR/owners/ID.owed        one that the store has yet to get
+//!   STATE_DIR/owners/ID.next        the last one that said that the disk may come here
 //! ```
 //!
 //! While nothing is at an origin's path, the record is taken to be where the shared folder has one, and
@@ -117,6 +118,8 @@ pub struct Attachment {
     pub serial: u64,
     /// The host's name in the cluster; none if the disk is detached.
     pub host: Option<String>,
+    /// Which host it may go to, also while the store does not answer, if that is foreseen.
+    pub may_go_to: Option<String>,
 }
 
 /// Which of the hosts that list a disk has it: the register of a hand-over.

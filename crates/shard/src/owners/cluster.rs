@@ -16,9 +16,11 @@
 //! the store has one that is open: who takes the disk after the host's loss has to know that bytes may be lost. The
 //! store gets the last of them when it answers again.
 //!
-//! A disk that an operator had attached without the store is owed to it: see `debt`.
+//! A disk that an operator had attached without the store is owed to it: see `debt`. So is one that was handed over while
+//! the store was away: see `naming`.
 
 mod debt;
+mod naming;
 
 pub use debt::{Settled, Vouched};
 
@@ -93,6 +95,8 @@ pub(super) struct InCluster {
     kept: PathBuf,
     /// Where it is while the store has yet to be told.
     owed: PathBuf,
+    /// Where the last one is that said that the disk may come here.
+    next: PathBuf,
 }
 
 impl InCluster {
@@ -103,6 +107,7 @@ impl InCluster {
             path: PathBuf::from(format!("disks/{disk}/owner")),
             kept: kept.to_owned(),
             owed: kept.with_extension(debt::EXTENSION),
+            next: kept.with_extension(naming::EXTENSION),
         }
     }
 
@@ -157,17 +162,17 @@ impl InCluster {
 
     /// Attaches the disk here.
     pub(super) fn attach(&self) -> Result<(), OwnerError> {
-        if self.owed_still()?.is_some() {
+        if let Some(owed) = self.owed_still()? {
+            if !self.has_attached(&owed) {
+                return Err(self.attached_elsewhere(&owed));
+            }
             tracing::warn!(disk = %self.disk, "the disk was attached without the store, and stays so");
             return Ok(());
         }
-        let attached = self.update(|found| match found.and_then(attached_at) {
-            Some(host) if host != self.here() => Err(OwnerError::AttachedElsewhere {
-                path: self.path.clone(),
-                host: host.to_owned(),
-            }),
-            Some(_) => Ok(None),
-            None => {
+        let attached = self.update(|found| match found {
+            Some(found) if self.has_attached(found) => Ok(None),
+            Some(found) if attached_at(found).is_some() => Err(self.attached_elsewhere(found)),
+            _ => {
                 let found = found.cloned().unwrap_or_else(|| self.nobodys());
                 Ok(Some((found, Some(self.here()))))
             }
@@ -230,9 +235,16 @@ impl InCluster {
     }
 
     fn encode(&self, said: Said<'_>, before: Option<&Owner>, host: Option<&str>) -> Vec<u8> {
+        let said_of = said
+            .attachment
+            .or(before.and_then(|before| before.attachment.as_ref()));
+        let stays = host.is_some() && before.and_then(attached_at) == host;
         let attachment = Attachment {
             serial: serial_of(before) + 1,
             host: host.map(str::to_owned),
+            may_go_to: said_of
+                .filter(|_| stays)
+                .and_then(|of| of.may_go_to.clone()),
         };
         let said = Said {
             attachment: Some(&attachment),
@@ -245,12 +257,21 @@ impl InCluster {
     pub(super) fn hand(&self, said: Said<'_>, found: Option<&Owner>) -> Result<(), OwnerError> {
         let serial = serial_of(found);
         let next = said.holder.map(|holder| holder.host.as_str());
-        self.update(|there| {
+        if self.owed()?.is_some_and(|owed| self.has_attached(&owed))
+            && let Some(next) = next
+        {
+            return self.write_owed(said, next);
+        }
+        let handed = self.update(|there| {
             if serial_of(there) != serial {
                 return Err(OwnerError::Overtaken);
             }
             Ok(Some((self.owner(said), next)))
-        })
+        });
+        match handed {
+            Err(error @ OwnerError::Unreached { .. }) => self.hand_alone(said, error),
+            handed => handed,
+        }
     }
 
     fn owner(&self, said: Said<'_>) -> Owner {
@@ -262,6 +283,13 @@ impl InCluster {
             identity: said.identity,
             holder: said.holder.cloned(),
             attachment: None,
+        }
+    }
+
+    fn attached_elsewhere(&self, owner: &Owner) -> OwnerError {
+        OwnerError::AttachedElsewhere {
+            path: self.path.clone(),
+            host: attached_at(owner).unwrap_or("nobody").to_owned(),
         }
     }
 

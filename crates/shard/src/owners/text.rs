@@ -1,6 +1,6 @@
 //! The bytes of an owner's record. Version 1 did not say which file the origin was. Only the record of a disk
-//! that roams has version 3, and only one in the store of a cluster has version 4, so that a program which knows nothing
-//! of that does not serve the disk.
+//! that roams has version 3, only one in the store of a cluster has version 4, and only one of those that says where the
+//! disk may go has version 5, so that a program which knows nothing of that does not serve the disk.
 
 use super::{Attachment, Holder, Owner};
 use cache::OwnerRecord;
@@ -17,6 +17,8 @@ const VERSION: u32 = 2;
 const VERSION_ROAMING: u32 = 3;
 /// The version of a record in the store of a cluster.
 const VERSION_IN_CLUSTER: u32 = 4;
+/// The version of such a record that says where the disk may go.
+const VERSION_NAMING: u32 = 5;
 /// The longest record that is read: names are below 300 bytes.
 pub(super) const RECORD_BYTES_MAX: u64 = 4096;
 
@@ -36,6 +38,8 @@ struct Text {
     holder: Option<HolderText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attachment: Option<AttachmentText>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    may_go_to: Option<String>,
     check: String,
 }
 
@@ -95,6 +99,7 @@ impl<'a> Said<'a> {
 
     fn version(self) -> u32 {
         match (self.attachment, self.holder) {
+            (Some(attachment), _) if attachment.may_go_to.is_some() => VERSION_NAMING,
             (Some(_), _) => VERSION_IN_CLUSTER,
             (None, Some(_)) => VERSION_ROAMING,
             (None, None) => VERSION,
@@ -126,10 +131,11 @@ pub(super) fn encode(disk: DiskId, said: Said<'_>) -> Vec<u8> {
         }),
         attachment: said
             .attachment
-            .map(|Attachment { serial, host }| AttachmentText {
+            .map(|Attachment { serial, host, .. }| AttachmentText {
                 serial: *serial,
                 host: host.clone(),
             }),
+        may_go_to: said.attachment.and_then(|of| of.may_go_to.clone()),
         check: String::new(),
     };
     text.check = check(&text);
@@ -143,7 +149,7 @@ pub(super) fn encode(disk: DiskId, said: Said<'_>) -> Vec<u8> {
 /// A record that is whole, of a version that is known.
 pub(super) fn decode(bytes: &[u8], path: &Path) -> Option<(DiskId, Owner)> {
     let text: Text = serde_json::from_slice(bytes).ok()?;
-    if !(1..=VERSION_IN_CLUSTER).contains(&text.version) || text.check != check(&text) {
+    if !(1..=VERSION_NAMING).contains(&text.version) || text.check != check(&text) {
         return None;
     }
     let record = OwnerRecord {
@@ -165,7 +171,11 @@ pub(super) fn decode(bytes: &[u8], path: &Path) -> Option<(DiskId, Owner)> {
             .map(|HolderText { host, epoch }| Holder { host, epoch }),
         attachment: text
             .attachment
-            .map(|AttachmentText { serial, host }| Attachment { serial, host }),
+            .map(|AttachmentText { serial, host }| Attachment {
+                serial,
+                host,
+                may_go_to: text.may_go_to,
+            }),
     };
     Some((text.disk.parse().ok()?, owner))
 }
@@ -183,6 +193,7 @@ fn check(text: &Text) -> String {
         origin,
         holder,
         attachment,
+        may_go_to,
         check: _,
     } = text;
     let before = format!("{version}\n{disk}\n{epoch}\n{state:?}\n{cache}\n{cache_name}\n{host}\n");
@@ -190,7 +201,8 @@ fn check(text: &Text) -> String {
         1 => before,
         2 => format!("{before}{origin:?}\n"),
         3 => format!("{before}{origin:?}\n{holder:?}\n"),
-        _ => format!("{before}{origin:?}\n{holder:?}\n{attachment:?}\n"),
+        4 => format!("{before}{origin:?}\n{holder:?}\n{attachment:?}\n"),
+        _ => format!("{before}{origin:?}\n{holder:?}\n{attachment:?}\n{may_go_to:?}\n"),
     };
     format!("{:016x}", xxh3_64(all.as_bytes()))
 }
@@ -238,8 +250,16 @@ mod tests {
             host: "node-a".to_owned(),
             epoch: 3,
         };
-        for host in [None, Some("node-b".to_owned())] {
-            let attachment = Attachment { serial: 9, host };
+        for (host, may_go_to) in [
+            (None, None),
+            (Some("node-b".to_owned()), None),
+            (Some("node-b".to_owned()), Some("node-c".to_owned())),
+        ] {
+            let attachment = Attachment {
+                serial: 9,
+                host,
+                may_go_to,
+            };
             let said = Said {
                 record: RECORD,
                 cache_name: "main",
@@ -255,6 +275,9 @@ mod tests {
             let text = String::from_utf8(bytes).unwrap();
             let other = text.replace("\"serial\": 9", "\"serial\": 8");
             assert!(decode(other.as_bytes(), Path::new("/r")).is_none());
+            let other = text.replace("node-c", "node-d");
+            let is_same = other == text;
+            assert_eq!(decode(other.as_bytes(), Path::new("/r")).is_some(), is_same);
         }
     }
 

@@ -44,7 +44,7 @@ pub enum Vouched {
 #[derive(Debug)]
 #[must_use = "it is owed until this is concluded"]
 pub struct Settled {
-    text: Vec<u8>,
+    pub(super) text: Vec<u8>,
     /// Whether no other host had the disk since this one did.
     pub is_known: bool,
 }
@@ -160,7 +160,7 @@ impl InCluster {
             },
             ..nobodys
         };
-        self.write_owed(Said::by(&owed))?;
+        self.write_owed(Said::by(&owed), self.here())?;
         Ok(Vouched::Written)
     }
 
@@ -189,7 +189,11 @@ impl InCluster {
 
     /// Replaces the record that is owed.
     pub(super) fn owe(&self, said: Said<'_>, owed: Owner) -> Result<(), OwnerError> {
-        if said.record.open {
+        if !self.has_attached(&owed) {
+            return Err(superseded(owed));
+        }
+        // The record that the store has names this host, if the disk was handed over.
+        if said.record.open && owed.holder.is_none() {
             let why = "it has yet to be told that the disk is attached here".to_owned();
             return Err(self.unreached(Unreached(why)));
         }
@@ -197,13 +201,15 @@ impl InCluster {
             return Ok(());
         }
         owed.may_be_followed_by(said.record)?;
-        self.write_owed(said)
+        self.write_owed(said, self.here())
     }
 
-    fn write_owed(&self, said: Said<'_>) -> Result<(), OwnerError> {
+    /// Owes a record by which a host has the disk attached.
+    pub(super) fn write_owed(&self, said: Said<'_>, host: &str) -> Result<(), OwnerError> {
         let attachment = Attachment {
             serial: 0,
-            host: Some(self.here().to_owned()),
+            host: Some(host.to_owned()),
+            may_go_to: None,
         };
         let said = Said {
             attachment: Some(&attachment),
@@ -214,6 +220,9 @@ impl InCluster {
 
     /// Lets the store have a record that is owed. While the disk `is_served` its cache goes on in the epoch that it has.
     fn commit(&self, owed: &Owner, is_served: bool) -> Result<Settled, OwnerError> {
+        if let (Some(_), Some(to)) = (&owed.holder, attached_at(owed)) {
+            return self.commit_handed(owed, to);
+        }
         let kept = self.kept()?;
         let is_known = Cell::new(true);
         let replaced = self.replace(|found| {
@@ -241,11 +250,8 @@ impl InCluster {
         let Some(found) = found else {
             return Ok(if counts { owed } else { nobodys });
         };
-        if let Some(host) = attached_at(found).filter(|host| *host != self.here()) {
-            return Err(OwnerError::AttachedElsewhere {
-                path: self.path.clone(),
-                host: host.to_owned(),
-            });
+        if attached_at(found).is_some_and(|host| host != self.here()) {
+            return Err(self.attached_elsewhere(found));
         }
         let is_ours = (found.record.epoch, found.record.cache) == (owed.epoch, owed.cache);
         if found.record.open && !is_ours {

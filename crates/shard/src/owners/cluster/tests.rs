@@ -1,4 +1,5 @@
 mod debts;
+mod naming;
 
 use super::*;
 use crate::owners::{Folders, Holder, OwnerFile};
