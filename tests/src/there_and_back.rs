@@ -37,8 +37,7 @@ pub fn there_and_back(pair: &mut RoamingPair, writes_back: bool) -> anyhow::Resu
         pair.flush_and_compare(&expected)?;
         expected.check("the destination, cold or warm", &mut destination)?;
         destination.close()?;
-        let (host, _) = pair.record()?;
-        ensure!(host == RoamingPair::NAMES[there], "{host} has it");
+        pair.wait_until_recorded(there)?;
     }
     Ok(())
 }

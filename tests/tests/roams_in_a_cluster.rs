@@ -78,6 +78,69 @@ fn while_etcd_stands_still_a_disk_stays_where_it_is() {
     });
 }
 
+/// The record has said where the disk may go: then etcd may stand still, and either daemon be killed.
+#[test]
+fn a_move_that_was_foreseen_needs_no_etcd() {
+    for write_policy in ["through", "back"] {
+        scenario(TOOLS, |lab| {
+            let (mut pair, _origin) = start(lab, write_policy)?;
+            let mut expected = Expected::of(&pair.image)?;
+            let mut source = pair.client(0)?;
+            expected.write(&mut source, 0..50, 1)?;
+            source.flush()?;
+            let mut destination = pair.client(1)?;
+            let read = pair
+                .lab(1)
+                .path(&format!("state/owners/{}.next", RoamingPair::ID));
+            wait_until("node-b to read that it may have the disk", SHORT, || {
+                Ok(read.exists())
+            })?;
+            let status = pair.host(1).json(&["cluster", "status"])?;
+            ensure!(status["disks"][0]["may_go_to"] == "node-b", "{status}");
+            pair.etcd().pause()?;
+            expected.write(&mut source, 20..60, 2)?;
+            source.flush()?;
+            source.close()?;
+            expected.write(&mut destination, 40..80, 3)?;
+            destination.flush()?;
+            pair.wait_until_owned_by(1)?;
+            expected.check("the destination", &mut destination)?;
+            destination.close()?;
+            for (at, told) in [(0, "went to the peer"), (1, "is attached here")] {
+                let shown = pair.shown(at)?;
+                let reason = shown["reason"].as_str().unwrap_or_default();
+                ensure!(reason.contains(told), "{shown}");
+            }
+            for at in [1, 0] {
+                pair.kill(at)?;
+                pair.start_host_in_trouble(at)?;
+            }
+            pair.wait_until_owned_by(1)?;
+            let mut destination = pair.client(1)?;
+            expected.check("the destination's next daemon", &mut destination)?;
+            expected.write(&mut destination, 60..90, 4)?;
+            destination.flush()?;
+            pair.etcd().go_on()?;
+            wait_until("etcd to be told by both hosts", SHORT, || {
+                let (host, _) = pair.record()?;
+                let owing =
+                    [pair.shown(0)?, pair.shown(1)?].map(|shown| shown["owes_record"] == true);
+                Ok(host == "node-b" && owing == [false; 2])
+            })?;
+            destination.close()?;
+            // And back, with etcd.
+            let mut source = pair.client(0)?;
+            expected.write(&mut source, 80..100, 5)?;
+            source.flush()?;
+            pair.wait_until_owned_by(0)?;
+            expected.check("the source", &mut source)?;
+            pair.flush_and_compare(&expected)?;
+            source.close()?;
+            pair.stop_both()
+        });
+    }
+}
+
 #[test]
 fn a_disk_is_taken_from_a_host_that_is_not_heard_of() {
     scenario(TOOLS, |lab| {

@@ -70,7 +70,7 @@ pub struct HostDisk {
 }
 
 /// A disk of the cluster.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterDisk {
     /// Its identity.
     pub id: String,
@@ -80,6 +80,8 @@ pub struct ClusterDisk {
     pub vm: String,
     /// The host that has it attached: as the record says, or else as the host says.
     pub host: Option<String>,
+    /// The host that it may go to next, also while the store is away, as the record says.
+    pub may_go_to: Option<String>,
     /// The hosts that list it and are heard of.
     pub lists: Vec<String>,
     /// The epoch of its record, if that is in the store.

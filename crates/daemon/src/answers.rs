@@ -180,6 +180,7 @@ fn request_memory(budget: &BudgetStatus) -> RequestMemory {
 pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>) -> DiskStatus {
     let reason = match &entry.phase {
         Phase::Waiting { why } => Some(why.in_a_line()),
+        Phase::Standby { .. } => entry.owes.as_ref().map(api::types::Problem::in_a_line),
         Phase::Attached { .. } => {
             let without_back = entry.without_back.as_ref();
             let without_back =

@@ -4,6 +4,7 @@
 //!   attach --without-store ─► owed, written down ─► attached ── every LOOK: does the store answer? ─► it has the record
 //!                                                       └─ another host has the disk: said, until it is detached at one
 //! ```
+//! So it is with disks that were handed over as their records foresaw, at both hosts; the store is told at once then.
 //!
 //! What has to hold of the record is in `shard::owners`. Until the store has it writes go through, and the disk is not
 //! detached: another host would go by what it has cached.
@@ -68,10 +69,19 @@ fn another_has(name: &Name, error: &OwnerError) -> Problem {
 pub(super) async fn settle_debts(control: Arc<Control>) {
     let mut owing = BTreeSet::new();
     loop {
-        tokio::time::sleep(LOOK).await;
-        let mut entries = control.registry().all();
-        entries.retain(|entry| matches!(entry.phase, Phase::Attached { .. }));
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = control.registry().owing() => {}
+        }
+        let entries = control.registry().all();
         for entry in entries {
+            let is_here = matches!(entry.phase, Phase::Attached { .. });
+            if !is_here {
+                if entry.owes.is_some() && matches!(entry.phase, Phase::Standby { .. }) {
+                    settle_what_went(&control, &entry).await;
+                }
+                continue;
+            }
             if entry.owes.is_some() {
                 owing.insert(entry.serial);
                 // What goes wrong is said there.
@@ -133,7 +143,7 @@ async fn settle(control: &Control, entry: &Entry) -> Result<(), Problem> {
     let opener = control.opener();
     let settled = match opener.ask_record(entry, |owner| told(owner.settle())).await {
         Ok(Told::Nothing) => {
-            owe(control, entry, None);
+            control.registry().owe(entry, None);
             return Ok(());
         }
         Ok(Told::Settled(settled)) => settled,
@@ -148,16 +158,28 @@ async fn settle(control: &Control, entry: &Entry) -> Result<(), Problem> {
         return Err(still_owes(control, entry, problem));
     }
     let concluding = opener.ask_record(entry, move |owner| owner.conclude(&settled));
-    if let Err(problem) = concluding.await {
-        return Err(still_owes(control, entry, problem));
+    match concluding.await {
+        Ok(true) => {}
+        Ok(false) => return Err(still_owes(control, entry, owed(name))),
+        Err(problem) => return Err(still_owes(control, entry, problem)),
     }
     tracing::info!(disk = %name, is_known, "the cluster's store has the record of the disk");
-    owe(control, entry, None);
+    control.registry().owe(entry, None);
     Ok(())
 }
 
-fn owe(control: &Control, entry: &Entry, why: Option<Problem>) {
-    control.registry().update(entry, |entry| entry.owes = why);
+/// Tells the store of a disk that went to another host without it.
+async fn settle_what_went(control: &Control, entry: &Entry) {
+    let opener = control.opener();
+    let told = opener.ask_record(entry, |owner| {
+        owner.give_up_debt()?;
+        owner.owes()
+    });
+    if told.await.is_ok_and(|owes| !owes) {
+        let disk = &entry.config.name;
+        tracing::info!(%disk, "the cluster's store knows that the disk went to another host");
+        control.registry().owe(entry, None);
+    }
 }
 
 /// Says once why a disk is still owed.
@@ -167,7 +189,8 @@ fn still_owes(control: &Control, entry: &Entry, why: Problem) -> Problem {
     if before.as_ref() != Some(&why) {
         tracing::error!(disk = %name, reason = why.in_a_line(),
             "the cluster's store has no record of a disk that is attached here");
-        owe(control, entry, Some(why.clone()));
+        let owes = Some(why.clone());
+        control.registry().update(entry, |entry| entry.owes = owes);
     }
     why
 }

@@ -292,9 +292,7 @@ impl Opener {
                     )
                 ),
             })?;
-        self.registry.update(entry, |entry| {
-            entry.owes = owes.then(|| owed(name));
-        });
+        self.registry.owe(entry, owes.then(|| owed(name)));
         if let Some(lock) = lock {
             self.watch_lock(entry, lock);
         }

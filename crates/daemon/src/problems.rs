@@ -55,6 +55,14 @@ pub(super) fn owed(name: &Name) -> Problem {
     )
 }
 
+/// The cluster's store has yet to be told that a disk went to another host.
+pub(super) fn handed_alone(name: &Name) -> Problem {
+    let detail = format!("the cluster's store has yet to be told that '{name}' went to the peer");
+    Problem::new(ProblemKind::Busy, detail).with_remedy(
+        "see that the store of [store] runs and is reached: it is told by itself, by either host",
+    )
+}
+
 /// What a shard said about a disk.
 pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
     let kind = match error {

@@ -20,6 +20,7 @@ use configuration::{DiskConfig, Name, NbdConfig, OriginPlace};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 use units::DiskId;
 
 /// How far a disk has come.
@@ -116,9 +117,25 @@ pub(super) struct Registry {
     serials: AtomicU64,
     /// Which origins they use.
     claims: Claims,
+    /// The cluster's store has something to be told.
+    owing: Notify,
 }
 
 impl Registry {
+    /// Notes that the cluster's store has yet to be told of a disk, or that it was.
+    pub(super) fn owe(&self, of: &Entry, why: Option<Problem>) {
+        let owes = why.is_some();
+        self.update(of, |entry| entry.owes = why);
+        if owes {
+            self.owing.notify_one();
+        }
+    }
+
+    /// Waits until the cluster's store has something more to be told.
+    pub(super) async fn owing(&self) {
+        self.owing.notified().await;
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Entry>> {
         // A panic elsewhere leaves the map whole: every change is one map operation.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
@@ -128,6 +145,7 @@ impl Registry {
     pub(super) fn of(nbd: &NbdConfig) -> Self {
         Self {
             claims: Claims::new(nbd.clone()),
+            owing: Notify::new(),
             ..Self::default()
         }
     }

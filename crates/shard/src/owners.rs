@@ -112,7 +112,7 @@ impl Owner {
 }
 
 /// Which host of a cluster has a disk attached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attachment {
     /// How often the record was replaced.
     pub serial: u64,

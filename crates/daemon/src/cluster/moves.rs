@@ -299,13 +299,11 @@ mod tests {
             says: HostSays::default(),
         };
         let disk = |(vm, host, lists): &(&str, Option<&str>, &[&str])| ClusterDisk {
-            id: String::new(),
             name: "d".to_owned(),
             vm: (*vm).to_owned(),
             host: host.map(str::to_owned),
             lists: lists.iter().map(|&host| host.to_owned()).collect(),
-            epoch: None,
-            origin_lacks: false,
+            ..ClusterDisk::default()
         };
         ClusterStatus {
             cluster: "main".to_owned(),

@@ -110,7 +110,9 @@ fn seen(hosts: &Everything, owners: &Everything) -> Seen {
         let id = id.to_string();
         let of = disks.entry(id.clone()).or_insert_with(|| unknown(&id));
         // A host that is not heard of has its disks all the same.
-        let attached = owner.attachment.and_then(|attachment| attachment.host);
+        let attachment = owner.attachment.unwrap_or_default();
+        of.may_go_to = attachment.may_go_to;
+        let attached = attachment.host;
         of.host = attached.or(of.host.take());
         of.epoch = Some(
             owner
@@ -130,11 +132,7 @@ fn unknown(id: &str) -> ClusterDisk {
     ClusterDisk {
         id: id.to_owned(),
         name: id.to_owned(),
-        vm: String::new(),
-        host: None,
-        lists: Vec::new(),
-        epoch: None,
-        origin_lacks: false,
+        ..ClusterDisk::default()
     }
 }
 

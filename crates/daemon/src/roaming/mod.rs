@@ -19,6 +19,7 @@ mod keeping;
 mod lending;
 mod loans;
 mod member;
+mod naming;
 mod origin_lock;
 mod places;
 mod plan;

@@ -89,12 +89,53 @@ impl Register {
         Ok((geometry, Found { record, decision }))
     }
 
-    /// Asks whoever has the record whether it could be written now.
+    /// Whether the disk can be handed to the peer now.
+    ///
+    /// # Errors
+    /// If the store of the cluster does not answer, and the record does not name the peer.
+    pub(super) fn may_hand_over(&self) -> Result<(), OwnerError> {
+        self.file().may_hand_to(&self.there)
+    }
+
+    /// Lets the record say that the disk may go to the peer.
     ///
     /// # Errors
     /// If the store of the cluster does not answer.
-    pub(super) fn reach(&self) -> Result<(), OwnerError> {
-        self.file().reach()
+    pub(super) fn name_peer(&self) -> Result<(), OwnerError> {
+        self.file().name(Some(&self.there))
+    }
+
+    /// Lets the record say that the disk stays.
+    ///
+    /// # Errors
+    /// If the store of the cluster does not answer.
+    pub(super) fn name_nobody(&self) -> Result<(), OwnerError> {
+        self.file().name(None)
+    }
+
+    /// Keeps the record if that says that the disk may come here.
+    ///
+    /// # Errors
+    /// If the store of the cluster does not answer.
+    pub(super) fn heed(&self) -> Result<(), OwnerError> {
+        self.file().heed().map(drop)
+    }
+
+    /// Takes the peer's word that the disk is here in this epoch, if the record foresaw that.
+    ///
+    /// # Errors
+    /// If the store of the cluster does not answer, and the record did not foresee it.
+    pub(super) fn receive(&self, epoch: u64) -> Result<(), OwnerError> {
+        let granted = shard::Holder {
+            host: self.here.clone(),
+            epoch,
+        };
+        self.file().receive(&granted, &self.there)
+    }
+
+    /// Whether the store of the cluster has yet to be told who has the disk.
+    pub(super) fn owes(&self) -> bool {
+        self.file().owes().unwrap_or(true)
     }
 
     /// What the record says.
@@ -128,24 +169,29 @@ impl Register {
     }
 
     /// Lets the record name the peer with this epoch, under the origin's lock, which is held by what comes back.
-    /// Nothing, if the record does already: then the peer may have locked the origin.
+    /// Nothing, if the record does already: then the peer may have locked the origin. Nothing, too, if the record foresaw
+    /// it: then this host's word that it has handed the disk is written down.
     pub(super) fn record(&self, epoch: u64) -> Result<Option<OriginLocked>, String> {
         let file = self.file();
+        let next = shard::Holder {
+            host: self.there.clone(),
+            epoch,
+        };
+        let decided = self.decision()?;
+        let kept = decided.and_then(|(decision, kept)| kept.filter(|_| decision.gives(epoch)));
+        let is_foreseen = || file.hand_as_foreseen(&next).map_err(|error| chain(&error));
+        if kept.is_none() && is_foreseen()? {
+            return Ok(None);
+        }
         let owner = file.load().map_err(|error| chain(&error))?;
         let holder = owner.and_then(|owner| owner.holder);
         if holder.is_some_and(|holder| holder.epoch >= epoch) {
             return Ok(None);
         }
         let mut locked = OriginLocked::take(&self.origin, file).map_err(|error| chain(&*error))?;
-        let next = shard::Holder {
-            host: self.there.clone(),
-            epoch,
-        };
         let is_next = |before: Option<&shard::Holder>| {
             before.is_some_and(|before| before.host == self.here && before.epoch + 1 == epoch)
         };
-        let decided = self.decision()?;
-        let kept = decided.and_then(|(decision, kept)| kept.filter(|_| decision.gives(epoch)));
         // If the record has gone on from there, the peer knows more than this host does.
         let handed = match kept {
             None => locked.file().hand_to(next, is_next),

@@ -8,6 +8,7 @@ use super::standing::Preparation;
 use super::{Error, demand};
 use crate::control::Control;
 use crate::peering::Peering;
+use crate::problems::handed_alone;
 use crate::registry::{Entry, Phase};
 use crate::shards;
 use api::types::Problem;
@@ -95,12 +96,10 @@ impl Steps {
         self.ask(|shard, reply| shard.hold(id, why, reply)).await
     }
 
-    /// Whether the record could be written now. Asked before requests wait, and before anything is decided.
-    pub(super) async fn reach_record(self: Arc<Self>) -> bool {
+    /// Whether the disk can be handed over now. Asked before requests wait, and before anything is decided.
+    pub(super) async fn may_hand_over(self: Arc<Self>) -> bool {
         let register = self.register.clone();
-        let reaching = tokio::task::spawn_blocking(move || register.reach());
-        let reached = reaching.await.map_err(Error::from);
-        let reached = reached.and_then(|reached| reached.map_err(Error::from));
+        let reached = blocking(move || register.may_hand_over()).await;
         let can_go = self.has_gone_well(reached, "the disk stays here");
         if !can_go {
             *self.stays.lock().unwrap_or_else(PoisonError::into_inner) = self.failure();
@@ -154,7 +153,12 @@ impl Steps {
 
     /// Whether what the origin lacks goes along with the disk, as far as this host is asked.
     pub(super) fn ships(&self) -> bool {
-        self.entry.config.migration.dirty() == Dirty::Ship && self.is_written_back()
+        self.may_ship() && self.is_written_back()
+    }
+
+    /// The same, whether anything is written back now or not.
+    pub(super) fn may_ship(&self) -> bool {
+        self.entry.config.migration.dirty() == Dirty::Ship
     }
 
     /// Whether the origin may lack what was written.
@@ -190,6 +194,17 @@ impl Steps {
             self.copied.store(epoch, Ordering::Relaxed);
         }
         true
+    }
+
+    /// Takes the peer's word that the disk is here with this epoch, where the record foresaw that.
+    pub(super) async fn receive(&self, epoch: u64) -> Result<(), TakeError> {
+        let register = self.register.clone();
+        let received = blocking(move || register.receive(epoch)).await;
+        if self.has_gone_well(received, "the disk cannot be taken yet") {
+            Ok(())
+        } else {
+            Err(TakeError::Failed)
+        }
     }
 
     /// What its record says; `None`: it cannot be read now.
@@ -249,6 +264,11 @@ impl Steps {
     pub(super) async fn record(self: Arc<Self>, epoch: u64) -> bool {
         let register = self.register.clone();
         let outcome = blocking(move || register.record(epoch)).await;
+        let owing = self.register.clone();
+        let owes = blocking(move || Ok::<_, Error>(owing.owes())).await;
+        let name = &self.entry.config.name;
+        let why = owes.unwrap_or(true).then(|| handed_alone(name));
+        self.control.registry().owe(&self.entry, why);
         let outcome = outcome.map(|opened| {
             *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = opened;
         });

@@ -7,6 +7,7 @@ mod records;
 use super::expected::Expected;
 use super::images::Images;
 use super::member::Member;
+use super::naming::Naming;
 use super::session::Session;
 use super::split::Split;
 use super::steps::RETRY_PAUSE;
@@ -55,6 +56,7 @@ pub(super) struct Roamer {
     refusal: Option<Refusal>,
     stays: Option<Stays>,
     split: Split,
+    naming: Naming,
     /// The base images that the VM may read.
     images: Images,
 }
@@ -74,6 +76,7 @@ impl Roamer {
             refusal: None,
             stays: None,
             split: Split::default(),
+            naming: Naming::default(),
             images,
         }
     }
@@ -192,6 +195,7 @@ impl Roamer {
             self.has_ended();
         }
         self.stand_or_not();
+        self.foresee(now);
         if self.split.is_due(now) {
             self.look_if_split();
         }

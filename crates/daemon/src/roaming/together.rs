@@ -23,7 +23,7 @@ use std::time::Instant;
 /// Lets the clients' requests wait at all disks, and brings what is dirty to the other host, or to the origins.
 pub(super) async fn settle(disks: Vec<(Arc<Steps>, Hold)>) -> Event {
     for (steps, _) in &disks {
-        if !Arc::clone(steps).reach_record().await {
+        if !Arc::clone(steps).may_hand_over().await {
             return Event::Settled(false);
         }
     }
@@ -91,6 +91,9 @@ fn each(disks: &[(Arc<Steps>, Preparation)]) -> impl Iterator<Item = Arc<Steps>>
 
 /// Takes all disks with this epoch. Those that were taken before one failed stay so.
 async fn take(disks: Vec<Arc<Steps>>, epoch: u64) -> Result<(), TakeError> {
+    for steps in &disks {
+        steps.receive(epoch).await?;
+    }
     if disks.len() > 1 {
         let mut records = Vec::new();
         for steps in &disks {

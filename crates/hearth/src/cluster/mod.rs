@@ -107,10 +107,15 @@ fn disk_table(disks: &[ClusterDisk]) -> Table {
     disks.sort_by(|one, other| one.name.cmp(&other.name));
     for disk in disks {
         let epoch = disk.epoch.map(|epoch| epoch.to_string());
+        let at = disk.host.as_deref().unwrap_or(NOBODY);
+        let at = match &disk.may_go_to {
+            Some(next) => format!("{at}, may go to {next}"),
+            None => at.to_owned(),
+        };
         table.row(vec![
             disk.name.clone(),
             disk.vm.clone(),
-            disk.host.clone().unwrap_or_else(|| NOBODY.to_owned()),
+            at,
             epoch.unwrap_or_else(|| NOBODY.to_owned()),
             disk.lists.join(", "),
         ]);
@@ -142,7 +147,7 @@ mod tests {
             host: host.map(str::to_owned),
             lists: vec!["node-a".to_owned()],
             epoch,
-            origin_lacks: false,
+            ..ClusterDisk::default()
         }
     }
 

@@ -291,13 +291,10 @@ mod tests {
 
     fn status(at: &[(&str, &str)]) -> ClusterStatus {
         let disk = |(vm, host): &(&str, &str)| ClusterDisk {
-            id: String::new(),
             name: (*vm).to_owned(),
             vm: (*vm).to_owned(),
             host: Some((*host).to_owned()),
-            lists: Vec::new(),
-            epoch: None,
-            origin_lacks: false,
+            ..ClusterDisk::default()
         };
         ClusterStatus {
             cluster: "main".to_owned(),

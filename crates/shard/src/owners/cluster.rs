@@ -166,7 +166,9 @@ impl InCluster {
             if !self.has_attached(&owed) {
                 return Err(self.attached_elsewhere(&owed));
             }
-            tracing::warn!(disk = %self.disk, "the disk was attached without the store, and stays so");
+            if owed.holder.is_none() {
+                tracing::warn!(disk = %self.disk, "the disk was attached without the store, and stays so");
+            }
             return Ok(());
         }
         let attached = self.update(|found| match found {
@@ -201,8 +203,8 @@ impl InCluster {
 
     /// Replaces what the record says of caches. The disk stays attached where it is.
     pub(super) fn store(&self, said: Said<'_>) -> Result<(), OwnerError> {
-        if let Some(owed) = self.owed()? {
-            return self.owe(said, owed);
+        if self.owe(said)? {
+            return Ok(());
         }
         let stored = self.update(|found| {
             if let Some(found) = found {
@@ -257,19 +259,34 @@ impl InCluster {
     pub(super) fn hand(&self, said: Said<'_>, found: Option<&Owner>) -> Result<(), OwnerError> {
         let serial = serial_of(found);
         let next = said.holder.map(|holder| holder.host.as_str());
-        if self.owed()?.is_some_and(|owed| self.has_attached(&owed))
-            && let Some(next) = next
-        {
-            return self.write_owed(said, next);
+        let goes_on = next == Some(self.here());
+        if goes_on && self.replace_owed(said)? {
+            return Ok(());
         }
         let handed = self.update(|there| {
             if serial_of(there) != serial {
                 return Err(OwnerError::Overtaken);
             }
-            Ok(Some((self.owner(said), next)))
+            // What was foreseen was foreseen of the last epoch.
+            let attachment = Some(Attachment::default());
+            let owner = self.owner(said);
+            Ok(Some((
+                Owner {
+                    attachment,
+                    ..owner
+                },
+                next,
+            )))
         });
         match handed {
-            Err(error @ OwnerError::Unreached { .. }) => self.hand_alone(said, error),
+            Err(error @ OwnerError::Unreached { .. }) if goes_on => {
+                let mut kept = self.kept_here(error)?;
+                kept.attachment = kept.attachment.map(|of| Attachment {
+                    may_go_to: None,
+                    ..of
+                });
+                self.keep(&self.encode(said, Some(&kept), next))
+            }
             handed => handed,
         }
     }

@@ -133,12 +133,20 @@ impl Register {
             let problem = refused("the owner's record names this host");
             return Err(NoOrphan::IsOurs(Some(before.epoch), problem));
         }
-        if owner.record.open && !lose_dirty {
+        // It may have gone there while the store was away.
+        let next = owner
+            .attachment
+            .as_ref()
+            .and_then(|of| of.may_go_to.clone());
+        let next = next.filter(|next| *next != self.here);
+        if (owner.record.open || next.is_some()) && !lose_dirty {
             return Err(NoOrphan::Refused(self.may_lose(&owner, &before)));
         }
         if let Some(cluster) = &self.folders.cluster {
-            let heard = cluster.hears_of(&before.host);
-            refuse_if_heard_of(&before.host, heard).map_err(NoOrphan::Refused)?;
+            for host in [&before.host].into_iter().chain(&next) {
+                let heard = cluster.hears_of(host);
+                refuse_if_heard_of(host, heard).map_err(NoOrphan::Refused)?;
+            }
         }
         // Whoever still serves the disk has the lock.
         let locked =

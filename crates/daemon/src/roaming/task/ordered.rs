@@ -3,11 +3,13 @@
 use super::Roamer;
 use crate::orders::{Obeyed, Order};
 use crate::problems::on_its_way;
+use crate::roaming::naming::Foreseen;
 use crate::roaming::register;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use handoff::{IncomingClient, Message, Role};
 use link_protocol::{Frame, Message as Said};
+use std::sync::Arc;
 use std::time::Instant;
 
 impl Roamer {
@@ -110,6 +112,24 @@ impl Roamer {
         for disk in &mut self.disks {
             disk.drain_or_not(may_go);
         }
+    }
+
+    /// Lets the records say where the disks may go.
+    pub(super) fn foresee(&mut self, now: Instant) {
+        let is_there = self.disks.iter().any(|disk| disk.clients().1);
+        let is_here = self.disks.iter().any(|disk| disk.clients().0);
+        let may_ship = self.disks.iter().any(|disk| disk.steps().may_ship());
+        let foreseen = match self.ownership.role() {
+            Role::Owner if may_ship => Foreseen::Nothing,
+            Role::Owner if is_there || self.expected.is_announced() => Foreseen::Go,
+            Role::Owner => Foreseen::Stay,
+            Role::Standby | Role::Claiming if self.expected.prepares(is_here) => Foreseen::Come,
+            Role::Standby | Role::Claiming | Role::Taking | Role::Granting | Role::Giving => {
+                Foreseen::Nothing
+            }
+        };
+        let disks = self.disks.iter().map(|disk| Arc::clone(disk.steps()));
+        self.naming.foresee(foreseen, disks.collect(), now);
     }
 
     /// What the disks are called in what operators are told.

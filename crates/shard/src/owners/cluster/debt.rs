@@ -24,6 +24,7 @@ use crate::owners::{Attachment, OwnerFile};
 use cache::OwnerRecord;
 use std::cell::Cell;
 use std::io::ErrorKind;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the name of an owed record ends with.
@@ -45,6 +46,8 @@ pub enum Vouched {
 #[must_use = "it is owed until this is concluded"]
 pub struct Settled {
     pub(super) text: Vec<u8>,
+    /// What was owed.
+    pub(super) owed: Owner,
     /// Whether no other host had the disk since this one did.
     pub is_known: bool,
 }
@@ -100,13 +103,14 @@ impl OwnerFile {
         owed.map(|owed| cluster.commit(&owed, true)).transpose()
     }
 
-    /// Owes nothing any more, once what is cached here and does not count is dropped. May block.
+    /// Owes nothing any more, once what is cached here and does not count is dropped. False if the disk's cache has said
+    /// something new meanwhile, which is owed now. May block.
     ///
     /// # Errors
     /// [`OwnerError::Io`]; then it stays owed.
-    pub fn conclude(&self, settled: &Settled) -> Result<(), OwnerError> {
+    pub fn conclude(&self, settled: &Settled) -> Result<bool, OwnerError> {
         let cluster = self.debtor.as_ref();
-        cluster.map_or(Ok(()), |cluster| cluster.conclude(settled))
+        cluster.map_or(Ok(true), |cluster| cluster.conclude(settled))
     }
 
     /// Tells the store of a disk that is not served here any more; if another host has it by the store's word, owes nothing
@@ -122,7 +126,7 @@ impl OwnerFile {
             return Ok(());
         };
         match cluster.commit(&owed, false) {
-            Ok(settled) => cluster.conclude(&settled),
+            Ok(settled) => cluster.conclude(&settled).map(drop),
             Err(OwnerError::AttachedElsewhere { .. } | OwnerError::Superseded { .. }) => {
                 cluster.owe_nothing()
             }
@@ -175,20 +179,24 @@ impl InCluster {
         self.read_file(&self.owed)
     }
 
-    /// The same, if the store cannot get it now.
+    /// The same, if the store cannot get it now. It is not asked for a disk that was handed over: its VM waits.
     pub(super) fn owed_still(&self) -> Result<Option<Owner>, OwnerError> {
-        let Some(owed) = self.owed()? else {
-            return Ok(None);
+        let Some(owed) = self.owed()?.filter(|owed| owed.holder.is_none()) else {
+            return self.owed();
         };
         match self.commit(&owed, false) {
-            Ok(settled) => self.conclude(&settled).map(|()| None),
+            Ok(settled) => self.conclude(&settled).map(|_| None),
             Err(OwnerError::Unreached { .. }) => Ok(Some(owed)),
             Err(error) => Err(error),
         }
     }
 
-    /// Replaces the record that is owed.
-    pub(super) fn owe(&self, said: Said<'_>, owed: Owner) -> Result<(), OwnerError> {
+    /// Replaces the record that is owed by what the disk's cache says. False if none is.
+    pub(super) fn owe(&self, said: Said<'_>) -> Result<bool, OwnerError> {
+        let _alone = alone();
+        let Some(owed) = self.owed()? else {
+            return Ok(false);
+        };
         if !self.has_attached(&owed) {
             return Err(superseded(owed));
         }
@@ -198,10 +206,21 @@ impl InCluster {
             return Err(self.unreached(Unreached(why)));
         }
         if said.record == owed.record {
-            return Ok(());
+            return Ok(true);
         }
         owed.may_be_followed_by(said.record)?;
-        self.write_owed(said, self.here())
+        self.write_owed(said, self.here())?;
+        Ok(true)
+    }
+
+    /// Replaces the record that is owed of a disk which is here. False if none is.
+    pub(super) fn replace_owed(&self, said: Said<'_>) -> Result<bool, OwnerError> {
+        let _alone = alone();
+        if !self.owed()?.is_some_and(|owed| self.has_attached(&owed)) {
+            return Ok(false);
+        }
+        self.write_owed(said, self.here())?;
+        Ok(true)
     }
 
     /// Owes a record by which a host has the disk attached.
@@ -219,7 +238,7 @@ impl InCluster {
     }
 
     /// Lets the store have a record that is owed. While the disk `is_served` its cache goes on in the epoch that it has.
-    fn commit(&self, owed: &Owner, is_served: bool) -> Result<Settled, OwnerError> {
+    pub(super) fn commit(&self, owed: &Owner, is_served: bool) -> Result<Settled, OwnerError> {
         if let (Some(_), Some(to)) = (&owed.holder, attached_at(owed)) {
             return self.commit_handed(owed, to);
         }
@@ -236,7 +255,11 @@ impl InCluster {
         });
         let text = replaced?.unwrap_or_default();
         let is_known = is_known.get();
-        Ok(Settled { text, is_known })
+        Ok(Settled {
+            text,
+            owed: owed.clone(),
+            is_known,
+        })
     }
 
     /// The record that may follow the one that was found: what is owed, if what is cached here `counts`.
@@ -268,9 +291,14 @@ impl InCluster {
         Ok(owed)
     }
 
-    fn conclude(&self, settled: &Settled) -> Result<(), OwnerError> {
+    pub(super) fn conclude(&self, settled: &Settled) -> Result<bool, OwnerError> {
+        let _alone = alone();
+        if self.owed()?.is_some_and(|owed| owed != settled.owed) {
+            return Ok(false);
+        }
         self.keep(&settled.text)?;
-        self.owe_nothing()
+        self.owe_nothing()?;
+        Ok(true)
     }
 
     fn owe_nothing(&self) -> Result<(), OwnerError> {
@@ -282,6 +310,12 @@ impl InCluster {
             .and_then(|()| durable_file::sync_folder_of(&self.owed))
             .map_err(|error| io_error("remove", &self.owed, &error))
     }
+}
+
+/// Until this is gone nobody else of this process looks at a record that is owed and replaces it.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether the store has the record that this host knows.

@@ -3,18 +3,20 @@
 //! ```text
 //!   the disk's host                               the host that it may go to
 //!   name     the record says where it may go ───► heed      keeps that in STATE_DIR/owners/ID.next
-//!            ·   ·   ·   the store does not answer from here on   ·   ·   ·
+//!            ·   ·   ·   the store may not answer from here on   ·   ·   ·
 //!   hand     owes the store: the other has it ──► receive   owes the store: this host has it
 //!            ·   ·   ·   the store answers again   ·   ·   ·
 //!   settle   whichever host comes first tells the store; the other one finds it done
 //! ```
 //!
 //! Rules:
-//! - Only a host that the record names takes a disk without the store, and only when the disk's host has granted it. So a
-//!   grant adds no host to those that may have the disk by the record.
-//! - A grant counts once: no host takes a disk by one that is not later than what it has handed itself.
-//! - What is handed without the store is closed: the origin has all of it. Who has what the origin lacks only the store can
-//!   say.
+//! - Neither host asks the store while the VM waits, whether the store answers or not.
+//! - Only a host that the record names takes a disk so, and only when the disk's host has granted it. So a grant adds no host
+//!   to those that may have the disk by the record.
+//! - The record names the next host for one epoch: the one that follows. So a grant counts once, and both hosts know what the
+//!   record said of caches then.
+//! - What is handed so is closed: the origin has all of it. Who has what the origin lacks only the store can say.
+//! - A host that has got a disk so tells the store before it hands the disk on.
 //! - A host that has handed a disk finds that written down when it starts again, and does not attach the disk.
 //! - Whoever takes a disk in place of a host that is gone has to know that the named host may have it, and dirty data of it.
 
@@ -54,14 +56,26 @@ impl OwnerFile {
         cluster.map_or(Ok(()), |cluster| cluster.may_hand_to(next))
     }
 
-    /// Takes the word of the disk's host that the disk is here in this epoch, if the record says so or would have let it
-    /// come here; otherwise nothing changes. May block.
+    /// Hands the disk to the next host without the store, if the record says that it may go there in this epoch: what was
+    /// handed is written down here, durably, and the store is told later. Nothing that the origin lacks may go along. May
+    /// block, and asks nobody.
     ///
     /// # Errors
-    /// [`OwnerError::Unreached`] if the store does not answer, and the record did not say that the disk may come here.
-    pub fn receive(&self, granted: &Holder, from: &str) -> Result<(), OwnerError> {
+    /// [`OwnerError::Io`], [`OwnerError::Damaged`].
+    pub fn hand_as_foreseen(&self, next: &Holder) -> Result<bool, OwnerError> {
         let cluster = self.cluster.as_ref();
-        cluster.map_or(Ok(()), |cluster| cluster.receive(granted, from))
+        cluster.map_or(Ok(false), |cluster| cluster.hand_as_foreseen(next))
+    }
+
+    /// Takes the word of the host `from` that the disk is here in this epoch, if the record said that it may come: that is
+    /// written down, and the store is told later. Otherwise nothing changes, and the record counts. May block.
+    ///
+    /// # Errors
+    /// [`OwnerError::Io`], [`OwnerError::Damaged`]; [`OwnerError::Unreached`] if the store has yet to be told that the disk
+    /// went away from here, and does not answer.
+    pub fn receive(&self, next: &Holder, from: &str) -> Result<(), OwnerError> {
+        let cluster = self.cluster.as_ref();
+        cluster.map_or(Ok(()), |cluster| cluster.receive(next, from))
     }
 }
 
@@ -96,76 +110,55 @@ impl InCluster {
     }
 
     fn may_hand_to(&self, next: &str) -> Result<(), OwnerError> {
-        if self.names(next)? {
-            return Ok(());
+        if let Some(owed) = self.owed()? {
+            let settled = self.commit(&owed, true)?;
+            self.conclude(&settled)?;
         }
-        self.reach()
+        match self.named(next)? {
+            Some(_) => Ok(()),
+            None => self.reach(),
+        }
     }
 
-    /// Whether the record said, when this host wrote it last, that the disk may go to this host.
-    fn names(&self, next: &str) -> Result<bool, OwnerError> {
+    /// The record that this host wrote last, if that said that the disk may go to this host.
+    fn named(&self, next: &str) -> Result<Option<Owner>, OwnerError> {
         let kept = self.kept()?.filter(|kept| self.has_attached(kept));
-        Ok(kept.is_some_and(|kept| may_go_to(&kept) == Some(next)))
+        Ok(kept.filter(|kept| may_go_to(kept) == Some(next)))
     }
 
-    /// Hands the disk while the store does not answer, or goes on here in a later epoch.
-    pub(super) fn hand_alone(&self, said: Said<'_>, error: OwnerError) -> Result<(), OwnerError> {
-        let Some(next) = said.holder.map(|holder| holder.host.as_str()) else {
-            return Err(error);
-        };
-        let kept = self.kept_here(error.clone())?;
-        if next == self.here() {
-            return self.keep(&self.encode(said, Some(&kept), Some(next)));
+    fn hand_as_foreseen(&self, next: &Holder) -> Result<bool, OwnerError> {
+        if let Some(owed) = self.owed()? {
+            return Ok(owed.holder.as_ref() == Some(next));
         }
-        let is_others = said.record.cache != kept.record.cache;
-        if may_go_to(&kept) != Some(next) || is_others {
-            return Err(error);
-        }
-        // The origin has all of it: nothing is decided before. The store may not have been told.
-        let record = OwnerRecord {
-            open: false,
-            ..said.record
+        let named = self.named(&next.host)?;
+        let Some(named) = named.filter(|named| epoch_of(named) + 1 == next.epoch) else {
+            return Ok(false);
         };
-        tracing::warn!(disk = %self.disk, to = next, why = %error,
-            "the disk is handed over as its record foresaw, and the record follows");
-        self.write_owed(Said { record, ..said }, next)
+        self.write_owed(granted(&named, next), &next.host)?;
+        Ok(true)
     }
 
-    fn receive(&self, granted: &Holder, from: &str) -> Result<(), OwnerError> {
-        if self.owed()?.is_some() {
-            return Ok(());
+    fn receive(&self, next: &Holder, from: &str) -> Result<(), OwnerError> {
+        if let Some(owed) = self.owed()? {
+            if self.has_attached(&owed) {
+                return Ok(());
+            }
+            // It went from here before, and comes back.
+            let settled = self.commit(&owed, false)?;
+            self.conclude(&settled)?;
         }
         let last = self.kept()?;
-        let is_old = last.is_some_and(|last| epoch_of(&last) >= granted.epoch);
-        let let_come = |record: &Owner| {
-            let holder = record.holder.as_ref();
-            !is_old
-                && may_go_to(record) == Some(self.here())
-                && holder.is_some_and(|of| of.host == from && of.epoch < granted.epoch)
-        };
-        let named = match self.read() {
-            Ok(found) => found.map(|(found, _)| found).filter(let_come),
-            Err(error @ OwnerError::Unreached { .. }) if self.kept_here(error.clone()).is_err() => {
-                let next = self.read_file(&self.next)?;
-                Some(next.filter(let_come).ok_or(error)?)
-            }
-            // This host has it, and has said so.
-            Err(OwnerError::Unreached { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let Some(named) = named else {
+        if last.is_some_and(|last| epoch_of(&last) >= next.epoch) {
+            return Ok(());
+        }
+        let Some(named) = self.read_file(&self.next)? else {
             return Ok(());
         };
-        let record = OwnerRecord {
-            open: false,
-            ..named.record
-        };
-        let said = Said {
-            record,
-            holder: Some(granted),
-            ..Said::by(&named)
-        };
-        self.write_owed(said, self.here())
+        let holder = named.holder.as_ref();
+        if !holder.is_some_and(|of| of.host == from && of.epoch + 1 == next.epoch) {
+            return Ok(());
+        }
+        self.write_owed(granted(&named, next), self.here())
     }
 
     /// Lets the store have the record of a disk that was handed over without it.
@@ -194,8 +187,23 @@ impl InCluster {
         };
         Ok(Settled {
             text: text.unwrap_or_default(),
+            owed: owed.clone(),
             is_known: true,
         })
+    }
+}
+
+/// What the record of a disk becomes that is granted to the next host. The origin has all of it: so much was done before,
+/// and the store may not have been told.
+fn granted<'a>(named: &'a Owner, next: &'a Holder) -> Said<'a> {
+    let record = OwnerRecord {
+        open: false,
+        ..named.record
+    };
+    Said {
+        record,
+        holder: Some(next),
+        ..Said::by(named)
     }
 }
 
