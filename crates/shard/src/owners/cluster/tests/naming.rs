@@ -126,6 +126,7 @@ fn the_disk_goes_only_where_the_record_says() {
     let [mut a, _] = hosts.foreseen();
     assert!(is_unreached(&a.may_hand_to("node-c")));
     assert!(is_unreached(&hand(&mut a, of("node-c", 2))));
+    assert!(!a.hand_as_foreseen(&of("node-b", 3)).unwrap());
     // What the origin lacks would be the other host's.
     let with_dirty = a.hand_with(of("node-b", 2), open(1, 8), |_| true);
     assert!(is_unreached(&with_dirty));
@@ -213,7 +214,8 @@ fn an_old_grant_takes_nothing() {
 #[test]
 fn a_disk_that_was_taken_over_meanwhile_is_told_of() {
     let hosts = Hosts::new();
-    let [a, b] = hosts.handed();
+    let [a, mut b] = hosts.handed();
+    assert!(b.hand_to(of("node-b", 3), |_| true).unwrap());
     hosts.set(|shared| {
         shared.is_away = false;
         let record = shared.records.get_mut(&1).unwrap();
