@@ -18,6 +18,7 @@
 //!   before the operator's word is not known, so what is cached here does not count.
 //! - A record of a disk that is attached at another host is never replaced.
 
+use super::naming::Naming;
 use super::{InCluster, Owner, OwnerError, Said, Unreached, attached_at, io_error, superseded};
 use crate::owners::text;
 use crate::owners::{Attachment, OwnerFile};
@@ -240,7 +241,7 @@ impl InCluster {
     /// Lets the store have a record that is owed. While the disk `is_served` its cache goes on in the epoch that it has.
     pub(super) fn commit(&self, owed: &Owner, is_served: bool) -> Result<Settled, OwnerError> {
         if let (Some(_), Some(to)) = (&owed.holder, attached_at(owed)) {
-            return self.commit_handed(owed, to);
+            return Naming(self).commit_handed(owed, to);
         }
         let kept = self.kept()?;
         let is_known = Cell::new(true);

@@ -35,7 +35,7 @@ impl OwnerFile {
     /// [`OwnerError::Unreached`]; [`OwnerError::Superseded`] if the disk is not attached here.
     pub fn name(&self, next: Option<&str>) -> Result<(), OwnerError> {
         let cluster = self.cluster.as_ref();
-        cluster.map_or(Ok(()), |cluster| cluster.name(next))
+        cluster.map_or(Ok(()), |cluster| Naming(cluster).name(next))
     }
 
     /// Keeps the record if it says that the disk may come here. Returns whether it does, or need not. May block.
@@ -43,7 +43,8 @@ impl OwnerFile {
     /// # Errors
     /// [`OwnerError`].
     pub fn heed(&self) -> Result<bool, OwnerError> {
-        self.cluster.as_ref().map_or(Ok(true), InCluster::heed)
+        let cluster = self.cluster.as_ref();
+        cluster.map_or(Ok(true), |cluster| Naming(cluster).heed())
     }
 
     /// Whether the disk can be handed to another host now: the record says that it may go there, or can be replaced. May
@@ -53,7 +54,7 @@ impl OwnerFile {
     /// [`OwnerError::Unreached`].
     pub fn may_hand_to(&self, next: &str) -> Result<(), OwnerError> {
         let cluster = self.cluster.as_ref();
-        cluster.map_or(Ok(()), |cluster| cluster.may_hand_to(next))
+        cluster.map_or(Ok(()), |cluster| Naming(cluster).may_hand_to(next))
     }
 
     /// Hands the disk to the next host without the store, if the record says that it may go there in this epoch: what was
@@ -64,7 +65,7 @@ impl OwnerFile {
     /// [`OwnerError::Io`], [`OwnerError::Damaged`].
     pub fn hand_as_foreseen(&self, next: &Holder) -> Result<bool, OwnerError> {
         let cluster = self.cluster.as_ref();
-        cluster.map_or(Ok(false), |cluster| cluster.hand_as_foreseen(next))
+        cluster.map_or(Ok(false), |cluster| Naming(cluster).hand_as_foreseen(next))
     }
 
     /// Takes the word of the host `from` that the disk is here in this epoch, if the record said that it may come: that is
@@ -75,14 +76,17 @@ impl OwnerFile {
     /// went away from here, and does not answer.
     pub fn receive(&self, next: &Holder, from: &str) -> Result<(), OwnerError> {
         let cluster = self.cluster.as_ref();
-        cluster.map_or(Ok(()), |cluster| cluster.receive(next, from))
+        cluster.map_or(Ok(()), |cluster| Naming(cluster).receive(next, from))
     }
 }
 
-impl InCluster {
+/// The record of a disk that may go to another host, or come from there.
+pub(super) struct Naming<'a>(pub(super) &'a InCluster);
+
+impl Naming<'_> {
     fn name(&self, next: Option<&str>) -> Result<(), OwnerError> {
-        self.update(|found| match found {
-            Some(found) if self.has_attached(found) => {
+        self.0.update(|found| match found {
+            Some(found) if self.0.has_attached(found) => {
                 let is_said = may_go_to(found) == next;
                 let said = Owner {
                     attachment: found.attachment.clone().map(|mut attachment| {
@@ -91,7 +95,7 @@ impl InCluster {
                     }),
                     ..found.clone()
                 };
-                Ok((!is_said).then(|| (said, Some(self.here()))))
+                Ok((!is_said).then(|| (said, Some(self.0.here()))))
             }
             Some(found) => Err(superseded(found.clone())),
             None => Ok(None),
@@ -99,73 +103,73 @@ impl InCluster {
     }
 
     fn heed(&self) -> Result<bool, OwnerError> {
-        let Some((found, stored)) = self.read()? else {
+        let Some((found, stored)) = self.0.read()? else {
             return Ok(false);
         };
-        let is_named = may_go_to(&found) == Some(self.here());
-        if is_named && self.read_file(&self.next)?.as_ref() != Some(&found) {
-            super::write_file(&self.next, &stored.text)?;
+        let is_named = may_go_to(&found) == Some(self.0.here());
+        if is_named && self.0.read_file(&self.0.next)?.as_ref() != Some(&found) {
+            super::write_file(&self.0.next, &stored.text)?;
         }
         Ok(is_named)
     }
 
     fn may_hand_to(&self, next: &str) -> Result<(), OwnerError> {
-        if let Some(owed) = self.owed()? {
-            let settled = self.commit(&owed, true)?;
-            self.conclude(&settled)?;
+        if let Some(owed) = self.0.owed()? {
+            let settled = self.0.commit(&owed, true)?;
+            self.0.conclude(&settled)?;
         }
         match self.named(next)? {
             Some(_) => Ok(()),
-            None => self.reach(),
+            None => self.0.reach(),
         }
     }
 
     /// The record that this host wrote last, if that said that the disk may go to this host.
     fn named(&self, next: &str) -> Result<Option<Owner>, OwnerError> {
-        let kept = self.kept()?.filter(|kept| self.has_attached(kept));
+        let kept = self.0.kept()?.filter(|kept| self.0.has_attached(kept));
         Ok(kept.filter(|kept| may_go_to(kept) == Some(next)))
     }
 
     fn hand_as_foreseen(&self, next: &Holder) -> Result<bool, OwnerError> {
-        if let Some(owed) = self.owed()? {
+        if let Some(owed) = self.0.owed()? {
             return Ok(owed.holder.as_ref() == Some(next));
         }
         let named = self.named(&next.host)?;
         let Some(named) = named.filter(|named| epoch_of(named) + 1 == next.epoch) else {
             return Ok(false);
         };
-        self.write_owed(granted(&named, next), &next.host)?;
+        self.0.write_owed(granted(&named, next), &next.host)?;
         Ok(true)
     }
 
     fn receive(&self, next: &Holder, from: &str) -> Result<(), OwnerError> {
-        if let Some(owed) = self.owed()? {
-            if self.has_attached(&owed) {
+        if let Some(owed) = self.0.owed()? {
+            if self.0.has_attached(&owed) {
                 return Ok(());
             }
             // It went from here before, and comes back.
-            let settled = self.commit(&owed, false)?;
-            self.conclude(&settled)?;
+            let settled = self.0.commit(&owed, false)?;
+            self.0.conclude(&settled)?;
         }
-        let last = self.kept()?;
+        let last = self.0.kept()?;
         if last.is_some_and(|last| epoch_of(&last) >= next.epoch) {
             return Ok(());
         }
-        let Some(named) = self.read_file(&self.next)? else {
+        let Some(named) = self.0.read_file(&self.0.next)? else {
             return Ok(());
         };
         let holder = named.holder.as_ref();
         if !holder.is_some_and(|of| of.host == from && of.epoch + 1 == next.epoch) {
             return Ok(());
         }
-        self.write_owed(granted(&named, next), self.here())
+        self.0.write_owed(granted(&named, next), self.0.here())
     }
 
     /// Lets the store have the record of a disk that was handed over without it.
     pub(super) fn commit_handed(&self, owed: &Owner, to: &str) -> Result<Settled, OwnerError> {
-        let is_here = to == self.here();
+        let is_here = to == self.0.here();
         let epoch = epoch_of(owed);
-        let replaced = self.replace(|found| {
+        let replaced = self.0.replace(|found| {
             let Some(found) = found else {
                 return Ok(Some((owed.clone(), Some(to))));
             };
@@ -174,7 +178,7 @@ impl InCluster {
             if !is_foreseen && !(is_here && has_come) {
                 // The host that handed it over has no more to say.
                 return match is_here {
-                    true => Err(self.attached_elsewhere(found)),
+                    true => Err(self.0.attached_elsewhere(found)),
                     false => Ok(None),
                 };
             }
@@ -183,7 +187,7 @@ impl InCluster {
         })?;
         let text = match replaced {
             Some(text) => Some(text),
-            None => self.read()?.map(|(_, stored)| stored.text),
+            None => self.0.read()?.map(|(_, stored)| stored.text),
         };
         Ok(Settled {
             text: text.unwrap_or_default(),
