@@ -81,7 +81,7 @@ pub use image::Image;
 pub use lab::{Lab, scenario};
 pub use libvirt::Libvirt;
 pub use limits::{LONG, SHORT};
-pub use links::{linked, links_to_nobody};
+pub use links::{linked, links_among, links_to_nobody};
 pub use manager::Manager;
 pub use migrating::{Migrating, wait_for_move};
 pub use mounted::{MOUNT_TOOLS, SlowOrigin, UnsyncedOrigin, WeakFlash, can_mount};

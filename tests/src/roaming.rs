@@ -138,7 +138,7 @@ impl RoamingPair {
         settings: RoamingSettings,
         (export, records): (Option<DiskSettings>, Records),
     ) -> anyhow::Result<Self> {
-        make_certificates(lab, settings.certified)?;
+        make_certificates(lab, &settings.certified)?;
         let ports = [free_port()?, free_port()?];
         let (wire, through_wire) = Wire::new(ports)?;
         let origin = if settings.roams {

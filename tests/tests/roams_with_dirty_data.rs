@@ -21,6 +21,7 @@ const NOT_HERE: &str = "what the origin lacks does not come here";
 const SHIPS: RoamingSettings = RoamingSettings {
     encrypted: false,
     link_rates: ["auto"; 2],
+    lend_timeout: "200ms",
     on_export: false,
     write_policy: "back",
     certified: RoamingPair::NAMES,

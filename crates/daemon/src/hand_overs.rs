@@ -10,9 +10,11 @@ use std::time::Instant;
 use units::Duration;
 
 /// A hand-over that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) outcome: HandOverOutcome,
+    /// The peer that the disk went to, or came from.
+    pub(super) peer: String,
     pub(super) at: Instant,
     /// How long requests were held.
     pub(super) held: std::time::Duration,
@@ -23,6 +25,8 @@ pub(super) struct Ended {
 pub(super) struct View {
     role: Option<Role>,
     epoch: Option<u64>,
+    /// The peer that the disk goes to or comes from.
+    peer: String,
     problem: Option<String>,
     last: Option<Ended>,
     held: [Histogram; HandOverOutcome::ALL.len()],
@@ -71,8 +75,8 @@ impl View {
     }
 
     /// The last hand-over.
-    pub(super) fn last(&self) -> Option<Ended> {
-        self.last
+    pub(super) fn last(&self) -> Option<&Ended> {
+        self.last.as_ref()
     }
 
     /// Since when the hand-over that is under way holds requests here.
@@ -122,7 +126,13 @@ impl View {
         let held = since.map_or(std::time::Duration::ZERO, |since| at.duration_since(since));
         let nanos = u64::try_from(held.as_nanos()).unwrap_or(u64::MAX);
         self.held[outcome as usize].record(Duration::from_nanos(nanos));
-        self.last = Some(Ended { outcome, at, held });
+        let peer = self.peer.clone();
+        self.last = Some(Ended {
+            outcome,
+            peer,
+            at,
+            held,
+        });
         (self.began, self.comes) = (None, false);
     }
 }
@@ -149,6 +159,14 @@ impl Seen {
         view.waits_since = waits_since;
         view.epoch = epoch.or(view.epoch);
         view.problem = problem;
+    }
+
+    /// The disk goes to this peer or comes from there, from now on.
+    pub(super) fn note_peer(&self, name: &str) {
+        let mut view = self.lock();
+        if view.peer != name {
+            name.clone_into(&mut view.peer);
+        }
     }
 
     /// How its cache moves now.
@@ -199,7 +217,7 @@ mod tests {
 
     fn last(roles: &[Role]) -> Option<(HandOverOutcome, u64)> {
         let view = after(roles);
-        let last = view.last.map(|last| (last.outcome, last.held.as_secs()));
+        let last = view.last().map(|last| (last.outcome, last.held.as_secs()));
         let counted = HandOverOutcome::ALL.map(|outcome| view.held(outcome).count());
         assert_eq!(counted.iter().sum::<u64>(), u64::from(last.is_some()));
         last

@@ -34,6 +34,8 @@ type Tell = Box<dyn Fn(Order) + Send + Sync>;
 /// Where a disk that roams is seen, and told.
 pub(super) struct RoamingPlace {
     seen: Arc<Seen>,
+    /// The peer that its VM goes to or comes from.
+    peering: Peering,
     /// The disks that move with it.
     others: Vec<Name>,
     tell: Tell,
@@ -41,8 +43,17 @@ pub(super) struct RoamingPlace {
 
 impl RoamingPlace {
     /// Of a unit that notes what happens in `seen`, and has these others.
-    pub(super) fn new(seen: Arc<Seen>, others: Vec<Name>, tell: Tell) -> Self {
-        Self { seen, others, tell }
+    pub(super) fn new(
+        (seen, peering): (Arc<Seen>, Peering),
+        others: Vec<Name>,
+        tell: Tell,
+    ) -> Self {
+        Self {
+            seen,
+            peering,
+            others,
+            tell,
+        }
     }
 }
 
@@ -50,15 +61,15 @@ impl RoamingPlace {
 pub(super) struct RoamingAnswers {
     peering: Peering,
     disks: BTreeMap<DiskId, RoamingPlace>,
-    images: BTreeMap<DiskId, Arc<ImageLooks>>,
+    images: BTreeMap<DiskId, (Arc<ImageLooks>, Peering)>,
 }
 
 impl RoamingAnswers {
-    /// Of these disks, which roam to the peer, and of these images, whose caches follow their VMs there.
+    /// Of these disks, which roam, and of these images, whose caches follow their VMs; each has a peer of its own at a time.
     pub(super) fn new(
         peering: Peering,
         disks: BTreeMap<DiskId, RoamingPlace>,
-        images: BTreeMap<DiskId, Arc<ImageLooks>>,
+        images: BTreeMap<DiskId, (Arc<ImageLooks>, Peering)>,
     ) -> Self {
         Self {
             peering,
@@ -69,17 +80,18 @@ impl RoamingAnswers {
 
     /// What is known of an image whose cache follows its VMs.
     pub(super) fn image_looks(&self, entry: &Entry) -> Option<&ImageLooks> {
-        self.images.get(&entry.id).map(|looks| &**looks)
+        self.images.get(&entry.id).map(|(looks, _)| &**looks)
     }
 
     /// The same, as operators see it.
     pub(super) fn image(&self, entry: &Entry) -> Option<FollowingImage> {
-        let (view, figures, problem) = self.images.get(&entry.id)?.view()?;
+        let (looks, peering) = self.images.get(&entry.id)?;
+        let (view, figures, problem) = looks.view()?;
         Some(FollowingImage {
             name: entry.config.name.clone(),
             id: entry.id.to_string(),
             cache: entry.cache.clone(),
-            peer: self.peering.session(),
+            peer: peering.session(),
             phase: view.phase,
             coming: view.coming,
             problem,
@@ -90,9 +102,16 @@ impl RoamingAnswers {
         })
     }
 
-    /// This host and its peer.
+    /// This host, with any of its peers.
     pub(super) fn peering(&self) -> &Peering {
         &self.peering
+    }
+
+    /// This host and the peer that a disk goes to or comes from.
+    pub(super) fn peering_of(&self, entry: &Entry) -> &Peering {
+        let of_image = || self.images.get(&entry.id).map(|(_, peering)| peering);
+        let of_disk = self.disks.get(&entry.id).map(|at| &at.peering);
+        of_disk.or_else(of_image).unwrap_or(&self.peering)
     }
 
     /// The disks that move with one.
@@ -124,7 +143,7 @@ impl RoamingAnswers {
                 refused(format!("the disk '{name}' is here already")).with_remedy("nothing")
             );
         }
-        if self.peering.session().stands {
+        if self.peering_of(entry).stands() {
             self.may_take_from_peer(entry).await?;
         }
         let order = |reply| Order::TakeOver { lose_dirty, reply };
@@ -146,7 +165,8 @@ impl RoamingAnswers {
     /// Whether the disks of a VM may be taken although the peer is there: neither host serves them, since they are at
     /// different ones.
     async fn may_take_from_peer(&self, entry: &Entry) -> Result<(), Problem> {
-        let there = self.peering.there();
+        let peering = self.peering_of(entry);
+        let there = peering.there();
         let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
         if self.view(entry).split().is_none() {
             let detail = format!("'{there}' is there: a session with it stands");
@@ -154,7 +174,7 @@ impl RoamingAnswers {
                 refused(detail).with_remedy("move the VM: the disk follows its first write")
             );
         }
-        match self.peering.ask_look(entry.id).await {
+        match peering.ask_look(entry.id).await {
             Ok(look) if look.role == DiskRole::Standby => Ok(()),
             Ok(_) => {
                 let detail = format!("a hand-over of the disk is under way at '{there}'");
@@ -191,7 +211,7 @@ impl RoamingAnswers {
 
     /// How a disk roams that does; `status` is how it is served.
     pub(super) fn disk(&self, entry: &Entry, status: &DiskStatus) -> RoamingDisk {
-        let view = self.view(entry);
+        let (view, peering) = (self.view(entry), self.peering_of(entry));
         let is_idle = matches!(view.role(), Some(Role::Standby | Role::Claiming));
         let split = view.split().filter(|_| is_idle);
         let role = match (view.role(), split) {
@@ -219,7 +239,7 @@ impl RoamingAnswers {
             cache: status.cache.clone(),
             role,
             epoch: view.epoch(),
-            peer: self.peering.session(),
+            peer: peering.session(),
             problem,
             remedy,
             left_bytes: is_here.then(left),
@@ -229,7 +249,7 @@ impl RoamingAnswers {
                 .map(|since| since.elapsed().as_secs_f64()),
             last_hand_over: view.last().map(|last| HandOver {
                 outcome: last.outcome,
-                peer: self.peering.there().to_owned(),
+                peer: last.peer.clone(),
                 ago_seconds: last.at.elapsed().as_secs_f64(),
                 held_seconds: last.held.as_secs_f64(),
             }),
@@ -237,7 +257,7 @@ impl RoamingAnswers {
         }
     }
 
-    /// This host, its peer, these disks and images, and the hand-overs of all.
+    /// This host, its peers, these disks and images, and the hand-overs of all.
     pub(super) fn all(&self, disks: Vec<RoamingDisk>, images: Vec<FollowingImage>) -> RoamingDisks {
         let views: Vec<View> = self.disks.values().map(|at| at.seen.view()).collect();
         let held = HandOverOutcome::ALL.map(|outcome| {
@@ -252,7 +272,7 @@ impl RoamingAnswers {
         });
         RoamingDisks {
             host: Some(self.peering.here().to_owned()),
-            peers: vec![self.peering.session()],
+            peers: self.peering.all().map(|peer| peer.session()).collect(),
             disks,
             images,
             held: held.to_vec(),

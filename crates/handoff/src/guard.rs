@@ -37,6 +37,8 @@ guards::guards! {
         ReturnIfUnchanged,
         /// A host that has just started does not know that nothing was changed.
         ChangedUnlessGranted,
+        /// A host that turns to another one does not know what was changed since that one had the unit.
+        TurnedIsChanged,
         /// A grant is repeated when a session begins: the peer may be the owner without knowing so.
         GrantAgain,
         /// A grant that the receiver has followed with one of its own is answered with that.

@@ -35,6 +35,7 @@ mod guard;
 mod image;
 mod message;
 mod ownership;
+mod partners;
 mod shipping;
 
 pub use event::{Action, Client, Decision, Event, Found, Holder, Record, TakeError};
@@ -47,4 +48,5 @@ pub use guard::{Guard, remove};
 pub use image::{Image, ImageDiffers, sampled_of};
 pub use message::{Message, Refusal};
 pub use ownership::{Ownership, Role};
+pub use partners::{Heard, Partners, Word, first};
 pub use shipping::{Came, Keeping, Kept, Question, Shipping, Stretch};

@@ -140,6 +140,27 @@ impl Ownership {
         }
     }
 
+    /// Whether the other host can be another one from now on: no hand-over is under way.
+    pub(crate) fn may_turn(&self) -> bool {
+        matches!(
+            self.state,
+            State::Standby | State::Claiming { .. } | State::Owning { .. }
+        )
+    }
+
+    /// The other host is another one from now on, with which no session stands yet; this host gave it the unit in the epoch
+    /// `given`, if it did.
+    pub(crate) fn turn(&mut self, given: Option<u64>) {
+        self.is_linked = false;
+        match &mut self.state {
+            State::Claiming { .. } => self.state = State::Standby,
+            // What the unit was when that host had it last is not known.
+            State::Owning { is_changed, .. } => *is_changed |= holds(Guard::TurnedIsChanged),
+            _ => {}
+        }
+        self.given = given;
+    }
+
     /// Takes an event.
     pub fn take_event(&mut self, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();

@@ -1,6 +1,7 @@
 //! What is wrong with `[link]` and `[[peer]]`.
 
 use crate::fault::{Fault, absolute};
+use crate::link::LinkConfig;
 use crate::migration::{Dirty, MigrationConfig, Strategy};
 use crate::model::{Config, DiskConfig};
 use crate::origins::OriginConfig;
@@ -36,15 +37,7 @@ pub(super) fn faults(config: &Config, faults: &mut Vec<Fault>) {
         let message = "lets nobody in: name the hosts that may connect in [[peer]] sections";
         faults.push(Fault::new("link.address", message));
     }
-    if link.rate.0 == NO_RATE {
-        let message = "must be more than 0, or \"auto\"";
-        faults.push(Fault::new("link.rate", message));
-    }
-    if link.lend_timeout.0 == Duration::ZERO || link.lend_timeout.0 > LEND_TIMEOUT_MAX {
-        let message =
-            "must be more than 0, and 60 s at most: a read waits so long for a host that hangs";
-        faults.push(Fault::new("link.lend_timeout", message));
-    }
+    of_link(link, faults);
     if let Some(name) = &link.name
         && !is_dns_name(name)
     {
@@ -135,6 +128,19 @@ fn of_units(config: &Config, faults: &mut Vec<Fault>) {
     }
 }
 
+/// What is wrong with how fast blocks come, and how long they may take.
+fn of_link(link: &LinkConfig, faults: &mut Vec<Fault>) {
+    if link.rate.0 == NO_RATE {
+        let message = "must be more than 0, or \"auto\"";
+        faults.push(Fault::new("link.rate", message));
+    }
+    if link.lend_timeout.0 == Duration::ZERO || link.lend_timeout.0 > LEND_TIMEOUT_MAX {
+        let message =
+            "must be more than 0, and 60 s at most: a read waits so long for a host that hangs";
+        faults.push(Fault::new("link.lend_timeout", message));
+    }
+}
+
 /// What is wrong with the peers.
 fn of_peers(config: &Config, faults: &mut Vec<Fault>) {
     let mut names = BTreeMap::new();
@@ -157,8 +163,8 @@ fn of_peers(config: &Config, faults: &mut Vec<Fault>) {
 
 /// Why a disk cannot roam, if it cannot.
 fn cannot_roam(config: &Config, disk: &DiskConfig) -> Option<&'static str> {
-    if config.peers.len() != 1 {
-        Some("needs exactly one [[peer]]: the other host that lists the disk")
+    if config.peers.is_empty() {
+        Some("needs a [[peer]]: another host that lists the disk")
     } else if config.link.name.is_none() {
         Some("needs link.name: what the peer calls this host")
     } else if disk.id.is_none() {
@@ -254,9 +260,12 @@ mod tests {
     const FILE: &str = "origin = { file = \"/o\" }\n";
 
     #[test]
-    fn a_disk_roams_between_two_hosts_that_reach_its_file() {
+    fn a_disk_roams_among_hosts_that_reach_its_file() {
         let sound = [CACHE, LINK, PEER, DISK, ID, FILE].concat();
         assert_eq!(faults_of(&sound), [""; 0]);
+        let third = "[[peer]]\nname = \"node-c\"\naddress = \"10.0.0.4:9810\"\n";
+        let among_three = [CACHE, LINK, PEER, third, DISK, ID, FILE].concat();
+        assert_eq!(faults_of(&among_three), [""; 0]);
         let encrypted = "encryption = { key_file = \"/etc/hearth/d.key\" }\n";
         let sealed = [CACHE, LINK, PEER, DISK, ID, FILE, encrypted].concat();
         assert_eq!(faults_of(&sealed), [""; 0]);

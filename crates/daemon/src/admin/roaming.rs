@@ -103,10 +103,9 @@ pub(super) async fn prepare_move(
     DiskName(name): DiskName,
     Query(Destination { to }): Query<Destination>,
 ) -> Answer<RoamingDisks> {
-    let to_here = to.is_none();
     control.observer().knows_peer(to.as_deref())?;
     order(control, name, move |reply| Order::Announce {
-        to_here,
+        to: to.clone(),
         reply,
     })
     .await

@@ -69,13 +69,19 @@ impl VmDisks {
         checked.disks.iter().find_map(of_disk).map_or(Ok(()), Err)
     }
 
-    /// Says that the VM is about to come here.
-    pub(super) async fn announce(&self) -> Result<(), Why> {
-        self.order(|reply| Order::Announce {
-            to_here: true,
+    /// The VM comes from this host, if it comes.
+    pub(super) async fn expect_from(&self, host: &str) -> Result<(), Why> {
+        self.order(|reply| Order::Turn {
+            to: host.to_owned(),
             reply,
         })
         .await
+    }
+
+    /// Says that the VM is about to come here.
+    pub(super) async fn announce(&self) -> Result<(), Why> {
+        self.order(|reply| Order::Announce { to: None, reply })
+            .await
     }
 
     /// Says that it does not.

@@ -148,6 +148,7 @@ impl Here {
         }
         match task.action {
             Action::Prepare => {
+                disks.expect_from(task.from.as_str()).await?;
                 disks.check().await?;
                 disks.announce().await?;
             }

@@ -50,7 +50,7 @@ impl Observer {
         self.knows_peer(to)?;
         let mut disks = Vec::new();
         for entry in &entries {
-            disks.push(self.disk_check(entry).await);
+            disks.push(self.disk_check(entry, to).await);
         }
         Ok(MigrationCheck {
             name: name.to_string(),
@@ -65,14 +65,14 @@ impl Observer {
     pub(crate) fn knows_peer(&self, to: Option<&str>) -> Result<(), Problem> {
         let peering = self.roaming.as_ref().map(RoamingAnswers::peering);
         match to {
-            Some(to) if peering.is_none_or(|peering| peering.there() != to) => {
+            Some(to) if peering.is_none_or(|peering| peering.named(to).is_none()) => {
                 Err(no_such_peer(to, peering))
             }
             _ => Ok(()),
         }
     }
 
-    async fn disk_check(&self, entry: &Entry) -> DiskCheck {
+    async fn disk_check(&self, entry: &Entry, to: Option<&str>) -> DiskCheck {
         let mut check = DiskCheck {
             name: entry.config.name.to_string(),
             id: entry.id.to_string(),
@@ -81,19 +81,23 @@ impl Observer {
             image: None,
         };
         if entry.config.follows() {
-            (check.reasons, check.image) = self.image_check(entry).await;
+            (check.reasons, check.image) = self.image_check(entry, to).await;
         } else if !entry.config.shared && !entry.config.read_only {
-            (check.reasons, check.dirty) = self.moves(entry).await;
+            (check.reasons, check.dirty) = self.moves(entry, to).await;
         }
         // Several hosts may read any other at a time.
         check
     }
 
     /// What is in the way of a disk that is written, and what becomes of its dirty data.
-    async fn moves(&self, entry: &Entry) -> (Vec<CheckReason>, Option<DirtyCheck>) {
+    async fn moves(
+        &self,
+        entry: &Entry,
+        to: Option<&str>,
+    ) -> (Vec<CheckReason>, Option<DirtyCheck>) {
         let config = &entry.config;
         let roaming = self.roaming.as_ref().filter(|_| config.roams);
-        let Some(peering) = roaming.map(RoamingAnswers::peering) else {
+        let Some(peering) = roaming.map(|roaming| asked(roaming, entry, to)) else {
             let problem = crate::problems::does_not_roam(&config.name);
             let reason = CheckReason {
                 code: "does-not-roam".to_owned(),
@@ -105,7 +109,10 @@ impl Observer {
         };
         let here = self.disk_look(entry).await;
         let mut reasons = told(&here.obstacles, peering.here());
-        if let Some(differs) = roaming.and_then(|roaming| roaming.differs(entry)) {
+        let is_partner =
+            |roaming: &&RoamingAnswers| roaming.peering_of(entry).peer() == peering.peer();
+        let partner = roaming.filter(is_partner);
+        if let Some(differs) = partner.and_then(|roaming| roaming.differs(entry)) {
             let remedy = "list the same disks with roams = true and the same vm on both hosts, and restart the daemons";
             reasons.push(reason("disks-differ", differs, remedy));
         }
@@ -113,10 +120,10 @@ impl Observer {
         match peering.ask_look(entry.id).await {
             Ok(there) => {
                 reasons.extend(told(&there.obstacles, peering.there()));
-                reasons.extend(compared(&here, &there, peering));
-                becomes = dirty::becomes(&here, &there, peering);
+                reasons.extend(compared(&here, &there, &peering));
+                becomes = dirty::becomes(&here, &there, &peering);
             }
-            Err(why) => reasons.push(unanswered(why, entry, peering)),
+            Err(why) => reasons.push(unanswered(why, entry, &peering)),
         }
         (reasons, becomes)
     }
@@ -303,6 +310,13 @@ fn reason(code: &str, detail: String, remedy: &str) -> CheckReason {
     }
 }
 
+/// This host and the peer that is asked about a disk: the one that it is to go to, or else the one that it comes from.
+fn asked(roaming: &RoamingAnswers, entry: &Entry, to: Option<&str>) -> Peering {
+    let of_disk = roaming.peering_of(entry);
+    let peer = to.and_then(|to| of_disk.named(to));
+    of_disk.with(peer.unwrap_or_else(|| of_disk.peer()))
+}
+
 /// What is in the way although neither host sees it alone.
 fn compared(here: &DiskLook, there: &DiskLook, peering: &Peering) -> Vec<CheckReason> {
     let names = (peering.here(), peering.there());
@@ -403,7 +417,10 @@ fn unanswered(why: NoLook, entry: &Entry, peering: &Peering) -> CheckReason {
 
 fn no_such_peer(name: &str, peering: Option<&Peering>) -> Problem {
     let known = match peering {
-        Some(peering) => format!("its peer is '{}'", peering.there()),
+        Some(peering) => {
+            let names = peering.all().map(|peer| format!("'{}'", peer.there()));
+            format!("its peers are {}", names.collect::<Vec<_>>().join(", "))
+        }
         None => "no disk of this host roams".to_owned(),
     };
     let detail = format!("this host has no peer '{name}': {known}");

@@ -21,38 +21,44 @@ use std::time::Duration;
 /// After how long a key that cannot be had is asked for again: a program may be run for it.
 const KEY_PAUSE: Duration = Duration::from_secs(2);
 
-/// What a disk is like, and what its record and the decision of its unit say.
-type Found = (OriginGeometry, handoff::Found);
+/// What a disk is like, what its record and the decision of its unit say, and which host they make the partner.
+type Found = (OriginGeometry, handoff::Found, Option<String>);
 /// What is in the way of a look, and after how long to look again.
 type NotFound = (Problem, Duration);
 
 /// Carries the disks of a VM that roam until the daemon stops.
-pub(super) async fn run(disks: Vec<Entered>, (peering, images): (Peering, Images), mut told: Told) {
+pub(super) async fn run(disks: Vec<Entered>, images: Images, mut told: Told) {
     let mut registers = Vec::new();
-    let leader = disks.first().map(|disk| disk.entry.id);
+    let Some(first) = disks.first() else {
+        return;
+    };
+    let (leader, peering) = (first.entry.id, first.peering.clone());
     for disk in &disks {
-        let leader = leader.unwrap_or(disk.entry.id);
         registers.push(Register::new(&disk.control, &disk.entry, &peering, leader));
     }
     let Some(found) = look_until_found(&disks, &registers).await else {
         return;
     };
-    let record = Record::of_unit(found.iter().filter_map(|(_, found)| found.record));
+    let record = Record::of_unit(found.iter().filter_map(|(_, found, _)| found.record));
+    let partner = found.iter().find_map(|(_, _, partner)| partner.as_deref());
+    if let Some(peer) = partner.and_then(|name| peering.named(name)) {
+        peering.turn(peer);
+    }
     // One that is not about all of these disks was made when others were the VM's.
-    let mut decisions = found.iter().map(|(_, found)| found.decision);
+    let mut decisions = found.iter().map(|(_, found, _)| found.decision);
     let decision = decisions.next().flatten();
     let decision = decision.filter(|_| decisions.all(|other| other == decision));
     let (ownership, actions) = Ownership::found(handoff::Found { record, decision });
     let epoch = ownership.epoch().or(record.map(|record| record.epoch));
     let mut members = Vec::new();
-    for ((disk, register), (geometry, _)) in disks.into_iter().zip(registers).zip(found) {
+    for ((disk, register), (geometry, _, _)) in disks.into_iter().zip(registers).zip(found) {
         disk.seen.note((ownership.role(), epoch), None, None);
         let Some(member) = member(disk, register, geometry, &peering) else {
             return;
         };
         members.push(member);
     }
-    Roamer::new(members, ownership, images)
+    Roamer::new(members, (ownership, peering), images)
         .run(actions, &mut told)
         .await;
 }

@@ -24,6 +24,7 @@ use crate::peering::Peering;
 use api::roaming::MovePhase;
 use borrowing::{Ask, Manner};
 use configuration::Name;
+use link::PeerId;
 use link_protocol::{Frame, Message as Said, NotServed};
 use shard::{ImageHandle, ShardHandle, StandbyNeeds};
 use std::collections::BTreeSet;
@@ -64,9 +65,9 @@ struct Follower {
 pub(super) async fn run(
     (image, looks): (Entered, Arc<ImageLooks>),
     shard: ShardHandle,
-    peering: Peering,
     mut told: Told,
 ) {
+    let peering = image.peering;
     let plan = Arc::new(Plan::new(&image.entry.config.migration, peering.pace()));
     let counted = Arc::clone(&plan);
     looks.count_by(Box::new(move || Figures {
@@ -84,7 +85,7 @@ pub(super) async fn run(
         plan,
         looks,
         questions: Questions::default(),
-        is_linked: peering.session().stands,
+        is_linked: peering.stands(),
         coming: BTreeSet::new(),
         due: None,
         round: None,
@@ -120,20 +121,27 @@ impl Follower {
 
     async fn happens(&mut self, happens: Happens) {
         match happens {
-            Happens::Comes { vm, coming } => self.comes(vm, coming),
-            Happens::Linked => {
+            Happens::Comes { vm, coming, from } => self.comes(vm, coming, from),
+            Happens::Linked(peer) if peer == self.peering.peer() => {
                 self.is_linked = true;
                 self.due = (!self.coming.is_empty()).then(Instant::now);
             }
-            Happens::Lost => {
-                self.is_linked = false;
+            Happens::Lost(peer) => {
+                // Another one that is lent to asks again.
                 self.lends = None;
-                self.end();
+                if peer == self.peering.peer() {
+                    self.is_linked = false;
+                    self.end();
+                }
             }
             Happens::Stands { epoch } => self.borrows = Some(epoch),
             Happens::Rate(rate) => self.plan.set_rate(rate),
             Happens::RoundEnded { problem } => self.round_ended(problem),
-            Happens::Compared { number, outcome } => self.compared(number, outcome).await,
+            Happens::Compared {
+                to,
+                number,
+                outcome,
+            } => self.compared(to, number, outcome).await,
             Happens::Needed(StandbyNeeds::Loan(ask)) => self.ask_for_loan(ask).await,
             Happens::NeedsContents { at, answer } => {
                 let number = self.numbers.next();
@@ -150,18 +158,29 @@ impl Follower {
                 self.questions.asked(number, Waiting::Answer(answer));
                 self.say(Frame::numbered(number, question)).await;
             }
-            Happens::Said(frame) => self.said(frame),
+            Happens::Said(peer, frame) => self.said(peer, frame),
             // An image has no owner, and no client waits for it.
             Happens::Needed(StandbyNeeds::Client(_))
             | Happens::Pulled
             | Happens::Ordered(_)
             | Happens::Split { .. }
+            | Happens::Linked(_)
+            | Happens::Named { .. }
             | Happens::LookAgain { .. } => {}
         }
     }
 
-    fn comes(&mut self, vm: Name, coming: Coming) {
+    fn comes(&mut self, vm: Name, coming: Coming, from: PeerId) {
         let was_expected = self.coming.remove(&vm);
+        if coming != Coming::IsNot && from != self.peering.peer() {
+            if !self.coming.is_empty() {
+                // The caches of one peer come at a time.
+                return;
+            }
+            self.end();
+            self.peering.turn(from);
+            self.is_linked = self.peering.stands();
+        }
         match coming {
             Coming::IsExpected => {
                 self.coming.insert(vm);
@@ -247,8 +266,10 @@ impl Follower {
         self.say(Frame::numbered(named, question)).await;
     }
 
-    fn said(&mut self, frame: Frame) {
-        match self.questions.answered(&frame) {
+    fn said(&mut self, peer: PeerId, frame: Frame) {
+        let is_ours = peer == self.peering.peer();
+        let answers = is_ours.then(|| self.questions.answered(&frame));
+        match answers.flatten() {
             Some(Waiting::Loan(loan)) => {
                 let bytes = matches!(frame.message, Said::Bytes).then_some(frame.data);
                 self.plan.has_come(bytes.as_ref().map_or(0, Vec::len));
@@ -262,12 +283,12 @@ impl Follower {
             Some(Waiting::Answer(answer)) => {
                 let _ = answer.send(frame);
             }
-            None => self.asked(frame),
+            None => self.asked(peer, frame),
         }
     }
 
-    /// The other host asks.
-    fn asked(&mut self, frame: Frame) {
+    /// Another host asks.
+    fn asked(&mut self, peer: PeerId, frame: Frame) {
         let number = frame.number;
         match frame.message {
             Said::AskImage { image, .. } => {
@@ -281,20 +302,25 @@ impl Follower {
                         Some(_) => Err(NotServed::OtherImage),
                         None => Err(NotServed::Elsewhere),
                     };
-                    let _ = tell.send(Happens::Compared { number, outcome });
+                    let to = peer;
+                    let _ = tell.send(Happens::Compared {
+                        to,
+                        number,
+                        outcome,
+                    });
                 });
             }
             Said::AskContents { epoch, .. } | Said::AskBlocks { epoch, .. } => {
                 let lends = self.lends.clone();
                 let lends = lends.filter(|lends| lends.epoch() == epoch);
-                Lending::say(lends, self.peering.clone(), number, frame.message);
+                Lending::say(lends, self.peering.with(peer), number, frame.message);
             }
             _ => {}
         }
     }
 
     /// The other host's image was compared with this attachment of ours.
-    async fn compared(&mut self, number: u64, outcome: Result<u64, NotServed>) {
+    async fn compared(&mut self, to: PeerId, number: u64, outcome: Result<u64, NotServed>) {
         let message = match outcome {
             Ok(attachment) => {
                 self.asked += 1;
@@ -305,7 +331,9 @@ impl Follower {
             }
             Err(why) => Said::NotServed { why },
         };
-        self.say(Frame::numbered(number, message)).await;
+        // What is lost with the link is asked again.
+        let asks = self.peering.with(to);
+        let _ = asks.say(Frame::numbered(number, message)).await;
     }
 
     /// What is lost with the link is asked again.

@@ -1,5 +1,6 @@
 //! Base images whose caches follow the VMs that read them: a VM that is about to come says so to each image that it reads.
 
+use super::steps::Steps;
 use super::{Happens, Tell};
 use crate::control::Control;
 use configuration::{Auto, Name};
@@ -34,21 +35,21 @@ impl Images {
     }
 
     /// A VM is about to come here, or is not.
-    pub(super) fn expect(&mut self, control: &Arc<Control>, vm: &Name, comes: bool) {
+    pub(super) fn expect(&mut self, steps: &Steps, comes: bool) {
         if std::mem::replace(&mut self.is_expected, comes) != comes {
             let coming = if comes {
                 Coming::IsExpected
             } else {
                 Coming::IsNot
             };
-            self.tell(control, vm, coming);
+            self.tell(steps, coming);
         }
     }
 
     /// A VM has come here.
-    pub(super) fn came(&mut self, control: &Arc<Control>, vm: &Name) {
+    pub(super) fn came(&mut self, steps: &Steps) {
         self.is_expected = false;
-        self.tell(control, vm, Coming::HasCome);
+        self.tell(steps, Coming::HasCome);
     }
 
     /// An operator says at which rate a VM's caches are copied.
@@ -59,11 +60,12 @@ impl Images {
         }
     }
 
-    fn tell(&self, control: &Arc<Control>, vm: &Name, coming: Coming) {
-        for tell in self.read_by(control, vm) {
-            let vm = vm.clone();
+    fn tell(&self, steps: &Steps, coming: Coming) {
+        let (control, of, from) = (&steps.control, steps.entry.vm(), steps.peering.peer());
+        for tell in self.read_by(control, &of) {
+            let vm = of.clone();
             // An image that is not there has no cache.
-            let _ = tell.send(Happens::Comes { vm, coming });
+            let _ = tell.send(Happens::Comes { vm, coming, from });
         }
     }
 

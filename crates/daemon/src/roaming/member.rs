@@ -314,6 +314,7 @@ impl Member {
         self.steps
             .claims
             .send_if_modified(|claims| std::mem::replace(claims, is_claiming) != is_claiming);
+        self.seen.note_peer(self.steps.peering.there());
         self.seen.note((role, epoch), problem, asked);
     }
 

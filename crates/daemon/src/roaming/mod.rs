@@ -49,7 +49,7 @@ use api::problem::ProblemKind;
 use api::types::Problem;
 use configuration::{Address, Auto, Config, LinkConfig, Name, Switch};
 use images::Coming;
-use link::{Event, Identity, IdentityError, Link, Peer, Times};
+use link::{Event, Identity, IdentityError, Link, Peer, PeerId, Times};
 use link_protocol::{Frame, Message, NotServed};
 use places::{Entered, Gathering, Places, Tell};
 use shard::{ImageHandle, StandbyNeeds};
@@ -91,6 +91,7 @@ enum Happens {
     Comes {
         vm: Name,
         coming: Coming,
+        from: PeerId,
     },
     /// It is a base image, and an operator says at which rate the caches of a VM that reads it are copied.
     Rate(Auto<Bytes>),
@@ -100,12 +101,18 @@ enum Happens {
     },
     /// The other host's image is the same as this attachment of ours, or is not: the answer to the question of this number.
     Compared {
+        to: PeerId,
         number: u64,
         outcome: Result<u64, NotServed>,
     },
-    Linked,
-    Lost,
-    Said(Frame),
+    Linked(PeerId),
+    Lost(PeerId),
+    Said(PeerId, Frame),
+    /// The record of a disk names this host, in this epoch.
+    Named {
+        host: String,
+        epoch: u64,
+    },
     /// An operator says something.
     Ordered(Order),
     /// It is time to look again whether the guest has stopped, for this claim.
@@ -115,7 +122,7 @@ enum Happens {
     },
 }
 
-/// The disks that roam, and the host that they roam to.
+/// The disks that roam, and the hosts that they roam among.
 #[derive(Clone)]
 pub(super) struct Roaming {
     peering: Peering,
@@ -130,20 +137,19 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 const LOOKS_MAX: usize = 8;
 
 impl Roaming {
-    /// Starts the link to the peer. `None`: no disk roams.
+    /// Starts the link to the peers. `None`: no disk roams.
     pub(super) async fn start(config: &Config) -> Result<Option<Self>, Error> {
         let settings = &config.link;
         let roams = config.disks.iter().any(|disk| disk.roams);
-        let ([peer], Some(here), true) = (&config.peers[..], &settings.name, roams) else {
+        let (Some(here), true) = (&settings.name, roams) else {
             return Ok(None);
         };
         let identity = identity(here, settings)?;
-        let there = peer.name.clone();
-        let peer = Peer {
+        let peers = config.peers.iter().map(|peer| Peer {
             name: peer.name.clone(),
             address: peer.address.clone(),
-        };
-        let (link, events) = Link::new(identity, vec![peer], instance()?, Times::default())?;
+        });
+        let (link, events) = Link::new(identity, peers.collect(), instance()?, Times::default())?;
         if let Switch::On(Address(address)) = settings.address.0 {
             let listener = tokio::net::TcpListener::bind(address).await;
             let listener = listener
@@ -153,10 +159,13 @@ impl Roaming {
         link.peers()
             .for_each(|peer| drop(tokio::spawn(link.clone().dial(peer))));
         let pace = Pace::new(settings.rate.0);
-        let peering = Peering::new(link, here.clone(), there, pace);
+        let Some(peering) = Peering::new(link, here.clone(), pace) else {
+            return Ok(None);
+        };
+        let places = Places::new(&config.disks, || peering.with(peering.peer()));
         let roaming = Self {
-            peering: peering.ok_or("the link does not know its peer")?,
-            places: Arc::new(Mutex::new(Places::new(&config.disks))),
+            peering,
+            places: Arc::new(Mutex::new(places)),
             looking: Arc::new(Semaphore::new(LOOKS_MAX)),
         };
         tokio::spawn(roaming.clone().listen(events));
@@ -167,7 +176,9 @@ impl Roaming {
     pub(super) fn answers(&self) -> RoamingAnswers {
         let places = self.places();
         let images = places.iter();
-        let images = images.filter_map(|(disk, place)| Some((*disk, place.image.clone()?)));
+        let images = images.filter_map(|(disk, place)| {
+            Some((*disk, (place.image.clone()?, place.peering.clone())))
+        });
         let images = images.collect();
         let disks = places.iter().filter(|(_, place)| place.image.is_none());
         let places = disks.map(|(disk, place)| {
@@ -179,7 +190,7 @@ impl Roaming {
             (
                 *disk,
                 RoamingPlace::new(
-                    Arc::clone(&place.seen),
+                    (Arc::clone(&place.seen), place.peering.clone()),
                     place.others.clone(),
                     Box::new(order),
                 ),
@@ -193,7 +204,7 @@ impl Roaming {
         // Only disks of the configuration roam, and each enters once.
         if let Some((disks, told)) = self.gather(&control, &entry) {
             let images = self.places().images();
-            entering::run(disks, (self.peering, images), told).await;
+            entering::run(disks, images, told).await;
         }
     }
 
@@ -236,32 +247,29 @@ impl Roaming {
             let _ = tell.send(Happens::Needed(needs));
         });
         ImageHandle::of(&shard, entry.id).follow(needed);
-        tokio::spawn(image::run(
-            (image, looks),
-            shard,
-            self.peering.clone(),
-            told,
-        ));
+        tokio::spawn(image::run((image, looks), shard, told));
     }
 
     /// Passes what happens on the link to the disks that it concerns, until the link ends.
     async fn listen(self, mut events: Receiver<Event>) {
         while let Some(event) = events.recv().await {
             match event {
-                Event::Linked { .. } => self.places().tell_units(|| Happens::Linked),
-                Event::Lost { .. } => {
-                    self.peering.looks().lost();
-                    self.places().tell_units(|| Happens::Lost);
+                Event::Linked { peer, .. } => {
+                    self.places().tell_units(|| Happens::Linked(peer));
                 }
-                Event::Said { frame, .. } => {
-                    let Err(unknown) = self.pass(frame) else {
+                Event::Lost { peer } => {
+                    self.peering.with(peer).looks().lost();
+                    self.places().tell_units(|| Happens::Lost(peer));
+                }
+                Event::Said { peer, frame } => {
+                    let Err(unknown) = self.pass(peer, frame) else {
                         continue;
                     };
                     if unknown != 0 {
                         let why = NotServed::Elsewhere;
                         let frame = Frame::numbered(unknown, Message::NotServed { why });
                         // The peer asks again.
-                        let _ = self.peering.say(frame).await;
+                        let _ = self.peering.with(peer).say(frame).await;
                     }
                 }
             }
@@ -269,8 +277,8 @@ impl Roaming {
     }
 
     /// Passes what the peer says to the disk that it is about; if that is not known here, its number comes back.
-    fn pass(&self, frame: Frame) -> Result<(), u64> {
-        if Looks::is_question(frame.number) && self.is_about_looks(&frame) {
+    fn pass(&self, peer: PeerId, frame: Frame) -> Result<(), u64> {
+        if Looks::is_question(frame.number) && self.is_about_looks(peer, &frame) {
             return Ok(());
         }
         let places = self.places();
@@ -282,51 +290,52 @@ impl Roaming {
             places.numbered(number).ok_or(0_u64)?
         };
         // A unit that has ended needs no word.
-        let _ = place.tell.send(Happens::Said(frame));
+        let _ = place.tell.send(Happens::Said(peer, frame));
         Ok(())
     }
 
     /// Whether a frame is an answer to a question about a disk, or such a question about a disk that is known here.
-    fn is_about_looks(&self, frame: &Frame) -> bool {
+    fn is_about_looks(&self, peer: PeerId, frame: &Frame) -> bool {
+        let peering = self.peering.with(peer);
         match &frame.message {
-            Message::Look { look } => self.peering.looks().answered(frame.number, look.clone()),
-            Message::NotServed { why } => self.peering.looks().not_served(frame.number, *why),
+            Message::Look { look } => peering.looks().answered(frame.number, look.clone()),
+            Message::NotServed { why } => peering.looks().not_served(frame.number, *why),
             Message::AskLook { disk } => {
                 let places = self.places();
                 let Some(at) = places.get(DiskId::from_u128(*disk)) else {
                     return false;
                 };
                 let place = Arc::clone(&self.looking).try_acquire_owned().ok();
-                self.look_for_peer(frame.number, at.entered.clone().zip(place));
+                look_for_peer(peering, frame.number, at.entered.clone().zip(place));
             }
             _ => return false,
         }
         true
     }
 
-    fn look_for_peer(
-        &self,
-        number: u64,
-        at: Option<((Arc<Control>, Entry), OwnedSemaphorePermit)>,
-    ) {
-        let peering = self.peering.clone();
-        tokio::spawn(async move {
-            let message = match at {
-                Some(((control, entry), _place)) => Message::Look {
-                    look: control.observer().disk_look(&entry).await,
-                },
-                None => Message::NotServed {
-                    why: NotServed::Failed,
-                },
-            };
-            // The peer hears of the session's end.
-            let _ = peering.say(Frame::numbered(number, message)).await;
-        });
-    }
-
     fn places(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Tells a peer what a disk is here.
+fn look_for_peer(
+    peering: Peering,
+    number: u64,
+    at: Option<((Arc<Control>, Entry), OwnedSemaphorePermit)>,
+) {
+    tokio::spawn(async move {
+        let message = match at {
+            Some(((control, entry), _place)) => Message::Look {
+                look: control.observer().disk_look(&entry).await,
+            },
+            None => Message::NotServed {
+                why: NotServed::Failed,
+            },
+        };
+        // The peer hears of the session's end.
+        let _ = peering.say(Frame::numbered(number, message)).await;
+    });
 }
 
 /// What happens to the disks of a unit, each by its place there.

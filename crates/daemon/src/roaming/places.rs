@@ -7,6 +7,7 @@ use super::{Happens, Told};
 use crate::control::Control;
 use crate::hand_overs::Seen;
 use crate::image_view::ImageLooks;
+use crate::peering::Peering;
 use crate::registry::Entry;
 use configuration::{DiskConfig, MOVE_TOGETHER_MAX, Name, disk_id};
 use link_protocol::UNIT_DISKS_MAX;
@@ -37,12 +38,14 @@ impl Tell {
 }
 
 /// One disk that roams.
-pub(super) struct Place {
+pub(super) struct Place<P = Peering> {
     name: Name,
     /// In the high half of the numbers of its reads.
     pub(super) number: u32,
     pub(super) tell: Tell,
     pub(super) seen: Arc<Seen>,
+    /// The peer that the disks of its VM go to or come from.
+    pub(super) peering: P,
     /// The other disks of its VM.
     pub(super) others: Vec<Name>,
     /// Where there is to be seen what is in the way of a hand-over, once the disk has entered.
@@ -61,34 +64,36 @@ struct Unit {
 }
 
 /// A disk of a unit that begins.
-pub(super) struct Entered {
+pub(super) struct Entered<P = Peering> {
     pub(super) control: Arc<Control>,
     pub(super) entry: Entry,
     /// Tells its reads from those of other disks.
     pub(super) number: u32,
     pub(super) tell: Tell,
     pub(super) seen: Arc<Seen>,
+    /// The peer that the unit goes to or comes from.
+    pub(super) peering: P,
     /// What is known of it if it is a base image.
     pub(super) image: Option<Arc<ImageLooks>>,
 }
 
 /// What has become of a unit by a disk that entered.
-pub(super) enum Gathering {
+pub(super) enum Gathering<P = Peering> {
     /// It begins.
-    All(Vec<Entered>, Told),
+    All(Vec<Entered<P>>, Told),
     /// It waits for others of its disks.
     WaitsFor(Vec<DiskId>),
 }
 
 /// All disks that roam, by VM.
-pub(super) struct Places {
-    places: BTreeMap<DiskId, Place>,
+pub(super) struct Places<P = Peering> {
+    places: BTreeMap<DiskId, Place<P>>,
     units: Vec<Unit>,
 }
 
-impl Places {
-    /// Of the disks of a configuration that roam.
-    pub(super) fn new(disks: &[DiskConfig]) -> Self {
+impl<P: Clone> Places<P> {
+    /// Of the disks of a configuration that roam, each unit with a peer of its own.
+    pub(super) fn new(disks: &[DiskConfig], peering: impl Fn() -> P) -> Self {
         let roaming = || disks.iter().filter(|disk| disk.roams);
         let mut by_vm: BTreeMap<_, Vec<(DiskId, &Name)>> = BTreeMap::new();
         for disk in roaming() {
@@ -103,6 +108,7 @@ impl Places {
         for mut disks in by_vm.into_values() {
             disks.sort_unstable();
             let (tell, told) = unbounded_channel();
+            let peering = peering();
             for (at, (disk, name)) in disks.iter().enumerate() {
                 let others = disks.iter().map(|(_, other)| *other);
                 let others = others.filter(|other| other != name).cloned();
@@ -115,6 +121,7 @@ impl Places {
                     number: numbers[disk],
                     tell,
                     seen: Arc::default(),
+                    peering: peering.clone(),
                     others: others.collect(),
                     entered: None,
                     image: images.remove(disk),
@@ -133,7 +140,7 @@ impl Places {
     }
 
     /// Each disk.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&DiskId, &Place)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&DiskId, &Place<P>)> {
         self.places.iter()
     }
 
@@ -147,12 +154,12 @@ impl Places {
     }
 
     /// One disk.
-    pub(super) fn get(&self, disk: DiskId) -> Option<&Place> {
+    pub(super) fn get(&self, disk: DiskId) -> Option<&Place<P>> {
         self.places.get(&disk)
     }
 
     /// The disk whose reads have this number.
-    pub(super) fn numbered(&self, number: u32) -> Option<&Place> {
+    pub(super) fn numbered(&self, number: u32) -> Option<&Place<P>> {
         self.places.values().find(|place| place.number == number)
     }
 
@@ -165,7 +172,7 @@ impl Places {
     }
 
     /// A disk enters. What has become of its unit; nothing, if no such disk is configured, or its unit has begun.
-    pub(super) fn enter(&mut self, control: Arc<Control>, entry: Entry) -> Option<Gathering> {
+    pub(super) fn enter(&mut self, control: Arc<Control>, entry: Entry) -> Option<Gathering<P>> {
         let place = self.places.get_mut(&entry.id)?;
         place.entered = Some((control, entry));
         let unit = &mut self.units[place.unit];
@@ -181,6 +188,7 @@ impl Places {
                     number: place.number,
                     tell: place.tell.clone(),
                     seen: Arc::clone(&place.seen),
+                    peering: place.peering.clone(),
                     image: place.image.clone(),
                 }),
             }
@@ -218,17 +226,17 @@ mod tests {
         ]
         .concat();
         let config = configuration::parse(&text).unwrap();
-        let mut places = Places::new(&config.disks);
+        let mut places = Places::new(&config.disks, || ());
         let ids: Vec<u128> = places.iter().map(|(id, _)| id.to_u128()).collect();
         assert_eq!(ids, [1, 2, 4]);
         let units: Vec<_> = places.units.iter().map(|unit| unit.disks.clone()).collect();
         let [a, b, d] = [1, 2, 4].map(DiskId::from_u128);
         assert_eq!(units, [vec![d], vec![a, b]], "by the names of their VMs");
-        places.get(b).unwrap().tell.send(Happens::Lost).unwrap();
-        places.tell_units(|| Happens::Linked);
+        places.get(b).unwrap().tell.send(Happens::Pulled).unwrap();
+        places.tell_units(|| Happens::Split { why: None });
         let mut told = places.units[1].told.take().unwrap();
-        assert!(matches!(told.try_recv(), Ok((1, Happens::Lost))));
-        assert!(matches!(told.try_recv(), Ok((0, Happens::Linked))));
+        assert!(matches!(told.try_recv(), Ok((1, Happens::Pulled))));
+        assert!(matches!(told.try_recv(), Ok((0, Happens::Split { .. }))));
         assert!(told.try_recv().is_err(), "once for both");
     }
 }

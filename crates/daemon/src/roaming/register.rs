@@ -14,7 +14,7 @@ use block_io::OriginGeometry;
 use cache::OwnerRecord;
 use configuration::Auto;
 use durable_file::Readers;
-use handoff::{Decision, Found, Holder, Kept, Record};
+use handoff::{Decision, Found, Holder, Kept, Record, first};
 use origin::{Keeping, OriginSpec};
 use shard::{Folders, OwnerError, OwnerFile};
 use std::io::ErrorKind;
@@ -38,8 +38,8 @@ pub(super) struct Register {
     keeping: Option<Keeping>,
     /// The most that the origin may lack, as this host's configuration has it.
     dirty_max: Option<Bytes>,
-    here: String,
-    there: String,
+    /// This host and the peer that the disk may go to.
+    peering: Peering,
 }
 
 impl Register {
@@ -58,13 +58,12 @@ impl Register {
                 Auto::Fixed(bytes) => Some(bytes),
                 Auto::Auto => None,
             },
-            here: peering.here().to_owned(),
-            there: peering.there().to_owned(),
+            peering: peering.clone(),
         }
     }
 
-    /// What the disk is like, and what the record and the decision say.
-    pub(super) fn look(&self) -> Result<(OriginGeometry, Found), String> {
+    /// What the disk is like, what the record and the decision say, and which host they make the partner.
+    pub(super) fn look(&self) -> Result<(OriginGeometry, Found, Option<String>), String> {
         let measured = origin::measure(&self.origin).map_err(|error| chain(&error))?;
         // A server opens it for reading when it is only asked what it is.
         let geometry = OriginGeometry {
@@ -84,9 +83,17 @@ impl Register {
         {
             same_origin::check(shared, self.disk, &self.origin.to_string())?;
         }
-        let record = Some(self.recorded()?);
-        let decision = self.decision()?.map(|(decision, _)| decision);
-        Ok((geometry, Found { record, decision }))
+        let holder = self.holder()?;
+        let record = self.record_of(holder.as_ref());
+        let noted = self
+            .noted()?
+            .filter(|noted| noted.about(self.disk).is_some());
+        let decided = noted.map(|noted| (noted.decision, noted.to));
+        let decision = decided.as_ref().map(|(decision, _)| *decision);
+        let decided = decided.and_then(|(decision, to)| Some((decision, to?)));
+        let partner = first(decided, Some(record).zip(holder.map(|holder| holder.host)));
+        let record = Some(record);
+        Ok((geometry, Found { record, decision }, partner))
     }
 
     /// Whether the disk can be handed to the peer now.
@@ -94,7 +101,7 @@ impl Register {
     /// # Errors
     /// If the store of the cluster does not answer, and the record does not name the peer.
     pub(super) fn may_hand_over(&self) -> Result<(), OwnerError> {
-        self.file().may_hand_to(&self.there)
+        self.file().may_hand_to(self.peering.there())
     }
 
     /// Lets the record say that the disk may go to the peer.
@@ -102,7 +109,7 @@ impl Register {
     /// # Errors
     /// If the store of the cluster does not answer.
     pub(super) fn name_peer(&self) -> Result<(), OwnerError> {
-        self.file().name(Some(&self.there))
+        self.file().name(Some(self.peering.there()))
     }
 
     /// Lets the record say that the disk stays.
@@ -127,10 +134,10 @@ impl Register {
     /// If the store of the cluster does not answer, and the record did not foresee it.
     pub(super) fn receive(&self, epoch: u64) -> Result<(), OwnerError> {
         let granted = shard::Holder {
-            host: self.here.clone(),
+            host: self.peering.here().to_owned(),
             epoch,
         };
-        self.file().receive(&granted, &self.there)
+        self.file().receive(&granted, self.peering.there())
     }
 
     /// Whether the store of the cluster has yet to be told who has the disk.
@@ -140,19 +147,29 @@ impl Register {
 
     /// What the record says.
     pub(super) fn recorded(&self) -> Result<Record, String> {
+        Ok(self.record_of(self.holder()?.as_ref()))
+    }
+
+    /// The host that the record names, and since which epoch.
+    pub(super) fn holder(&self) -> Result<Option<shard::Holder>, String> {
         let owner = self.file().load().map_err(|error| chain(&error))?;
-        Ok(match owner.and_then(|owner| owner.holder) {
+        Ok(owner.and_then(|owner| owner.holder))
+    }
+
+    fn record_of(&self, holder: Option<&shard::Holder>) -> Record {
+        match holder {
             // Nobody's: whoever locks it first has it.
             None => Record {
                 owner: Holder::Here,
                 epoch: 0,
             },
             Some(shard::Holder { host, epoch }) => {
-                let is_ours = host == self.here;
+                let is_ours = host == self.peering.here();
                 let owner = if is_ours { Holder::Here } else { Holder::Peer };
+                let epoch = *epoch;
                 Record { owner, epoch }
             }
-        })
+        }
     }
 
     fn file(&self) -> OwnerFile {
@@ -161,8 +178,13 @@ impl Register {
 
     /// The last decision about the disk, and who had what the origin lacked then, if anybody.
     fn decision(&self) -> Result<Option<(Decision, Option<Kept>)>, String> {
+        Ok(self.noted()?.and_then(|noted| noted.about(self.disk)))
+    }
+
+    /// The last decision about the unit.
+    fn noted(&self) -> Result<Option<Noted>, String> {
         match std::fs::read_to_string(&self.decision) {
-            Ok(text) => Ok(Noted::read(&self.decision, &text, self.leader)?.about(self.disk)),
+            Ok(text) => Noted::read(&self.decision, &text, self.leader).map(Some),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(format!("{}: {error}", self.decision.display())),
         }
@@ -174,7 +196,7 @@ impl Register {
     pub(super) fn record(&self, epoch: u64) -> Result<Option<OriginLocked>, String> {
         let file = self.file();
         let next = shard::Holder {
-            host: self.there.clone(),
+            host: self.peering.there().to_owned(),
             epoch,
         };
         let decided = self.decision()?;
@@ -190,7 +212,9 @@ impl Register {
         }
         let mut locked = OriginLocked::take(&self.origin, file).map_err(|error| chain(&*error))?;
         let is_next = |before: Option<&shard::Holder>| {
-            before.is_some_and(|before| before.host == self.here && before.epoch + 1 == epoch)
+            before.is_some_and(|before| {
+                before.host == self.peering.here() && before.epoch + 1 == epoch
+            })
         };
         // If the record has gone on from there, the peer knows more than this host does.
         let handed = match kept {
@@ -219,7 +243,7 @@ pub(super) fn decide(
         return Ok(());
     };
     let kept: Vec<_> = disks.iter().map(|(of, kept)| (of.disk, *kept)).collect();
-    let text = words(decision, &leader.there, &kept);
+    let text = words(decision, leader.peering.there(), &kept);
     durable_file::replace(&leader.decision, Readers::Owner, text.as_bytes())
 }
 
@@ -264,6 +288,8 @@ fn words(Decision { epoch }: Decision, to: &str, disks: &[(DiskId, Option<Kept>)
 #[derive(Debug, PartialEq, Eq)]
 struct Noted {
     decision: Decision,
+    /// The host that the disks go to, if that is said.
+    to: Option<String>,
     disks: Vec<(DiskId, Option<Kept>)>,
 }
 
@@ -282,15 +308,25 @@ impl Noted {
         let decision = Decision { epoch };
         if lines.is_empty() {
             let disks = vec![(leader, kept(head).ok()?)];
-            return Some(Self { decision, disks });
+            let to = None;
+            return Some(Self {
+                decision,
+                to,
+                disks,
+            });
         }
+        let to = head.next().map(str::to_owned);
         let mut disks = Vec::new();
         for line in lines.lines() {
             let mut words = line.split_whitespace();
             let disk = words.next()?.parse().ok()?;
             disks.push((disk, kept(words).ok()?));
         }
-        Some(Self { decision, disks })
+        Some(Self {
+            decision,
+            to,
+            disks,
+        })
     }
 
     /// The decision, if it is about this disk, and who has what the disk's origin lacks.

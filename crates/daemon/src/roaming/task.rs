@@ -2,6 +2,7 @@
 //! carried out beside.
 
 mod ordered;
+mod partner;
 mod records;
 
 use super::expected::Expected;
@@ -15,11 +16,14 @@ use super::together;
 use super::under_way::UnderWay;
 use super::wording::{heard, refusal, worded};
 use super::{Happens, PATIENCE, Told};
+use crate::peering::Peering;
 use handoff::{
-    Action, Event, Hold, IncomingClient, Look, Message, Notice, Ownership, Refusal, Role,
+    Action, Event, Hold, IncomingClient, Look, Message, Notice, Ownership, Partners, Refusal, Role,
     TakeError, Traces, Verdict,
 };
+use link::PeerId;
 use link_protocol::{Frame, Message as Said, Refusal as Why};
+use partner::Others;
 use shard::StandbyNeeds;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,6 +47,8 @@ pub(super) struct Roamer {
     /// In the order of their identities; the unit goes by the first one's.
     disks: Vec<Member>,
     ownership: Ownership,
+    partners: Partners<PeerId>,
+    others: Others,
     /// Since when a client waits for a disk.
     asked: Option<Instant>,
     expected: Expected,
@@ -62,11 +68,17 @@ pub(super) struct Roamer {
 }
 
 impl Roamer {
-    /// The disks of a VM, of this ownership.
-    pub(super) fn new(disks: Vec<Member>, ownership: Ownership, images: Images) -> Self {
+    /// The disks of a VM, of this ownership, and with this first partner.
+    pub(super) fn new(
+        disks: Vec<Member>,
+        (ownership, partner): (Ownership, Peering),
+        images: Images,
+    ) -> Self {
         Self {
             disks,
             ownership,
+            partners: Partners::new(partner.peer()),
+            others: Others::default(),
             asked: None,
             expected: Expected::default(),
             are_returns: true,
@@ -116,8 +128,7 @@ impl Roamer {
             self.is_split(None);
         }
         if event == Event::Taken(Ok(())) && self.disks.iter().any(|disk| disk.clients().0) {
-            let steps = self.disks[0].steps();
-            self.images.came(&steps.control, &steps.entry.vm());
+            self.images.came(self.disks[0].steps());
         }
         if event == Event::Settled(false) {
             self.tell_why_they_stay();
@@ -210,13 +221,20 @@ impl Roamer {
             Happens::NeedsContents { .. } | Happens::Asks { .. } => disk.asks(happens).await,
             Happens::Pulled => disk.loans().pulled(),
             Happens::Stands { epoch } => disk.loans().stands(epoch),
-            Happens::Linked => self.linked().await,
-            Happens::Lost => {
+            Happens::Linked(peer) | Happens::Lost(peer) if peer != self.partner().peer() => {
+                self.others.forget(peer);
+            }
+            Happens::Linked(_) => self.linked().await,
+            Happens::Lost(_) => {
                 self.session.changes(false);
                 self.disks.iter_mut().for_each(|disk| disk.linked(false));
                 self.take(Event::LinkLost).await;
             }
-            Happens::Said(frame) => self.said(at, frame).await,
+            Happens::Said(peer, frame) if peer == self.partner().peer() => {
+                self.said(at, frame).await;
+            }
+            Happens::Said(peer, frame) => self.other_said(at, peer, frame).await,
+            Happens::Named { host, epoch } => self.named(host, epoch).await,
             Happens::LookAgain { is_return, claim } if claim == self.session.claim() => {
                 self.claimed(is_return).await;
             }
@@ -259,12 +277,20 @@ impl Roamer {
                 disk.has_client().here = is_there;
                 self.expected.client();
                 disk.tell_of_client().await;
+                if is_there {
+                    self.look_who_has_them();
+                }
                 if !self.disks.iter().any(|disk| disk.clients().0) && self.asked.take().is_some() {
                     // Nobody waits for the disks any more.
                     self.take(Event::PatienceEnded).await;
                 }
             }
         }
+    }
+
+    /// This host and the peer that the disks go to or come from.
+    fn partner(&self) -> Peering {
+        self.disks[0].steps().peering.clone()
     }
 
     /// The unit's name on the link.
@@ -294,7 +320,8 @@ impl Roamer {
                 .collect::<Vec<_>>()
                 .join(", ")
         };
-        let there = self.disks[0].steps().peering.there();
+        let partner = self.partner();
+        let there = partner.there();
         let differs = (own != listed).then(|| {
             let (here_only, there_only) = (only(&own, &listed), only(&listed, &own));
             match (here_only.is_empty(), there_only.is_empty()) {
@@ -329,15 +356,7 @@ impl Roamer {
         };
         match frame.message {
             Said::List { disks, .. } => self.listed(disks),
-            Said::Client { is_there, .. } => {
-                let disk = &mut self.disks[at];
-                disk.has_client().there = is_there;
-                disk.see_incoming(self.session.says_of_client(at, is_there));
-                if !self.disks.iter().any(|disk| disk.clients().1) {
-                    self.session.claim_ends();
-                }
-                self.drain_or_not();
-            }
+            Said::Client { is_there, .. } => self.peer_has_client(at, is_there),
             Said::Announce { .. } => self.announced(),
             Said::Withdraw { .. } => self.withdrawn(),
             Said::Claim { is_return, .. } => self.claimed(is_return).await,
@@ -354,9 +373,23 @@ impl Roamer {
                 let why = heard(why);
                 self.refusal = Some(why);
                 self.hear(Message::Refuse { why }, false).await;
+                if why == Refusal::NotOwner {
+                    self.look_who_has_them();
+                }
             }
             _ => {}
         }
+    }
+
+    /// The peer has a client of the disk at this place, or has none any more.
+    fn peer_has_client(&mut self, at: usize, is_there: bool) {
+        let disk = &mut self.disks[at];
+        disk.has_client().there = is_there;
+        disk.see_incoming(self.session.says_of_client(at, is_there));
+        if !self.disks.iter().any(|disk| disk.clients().1) {
+            self.session.claim_ends();
+        }
+        self.drain_or_not();
     }
 
     /// Lets the caches be copied ahead while a VM is here and the other host has the disks.
@@ -374,8 +407,7 @@ impl Roamer {
         for disk in &mut self.disks {
             disk.stand_or_not(comes, is_announced);
         }
-        let steps = self.disks[0].steps();
-        self.images.expect(&steps.control, &steps.entry.vm(), comes);
+        self.images.expect(self.disks[0].steps(), comes);
     }
 
     async fn hear(&mut self, message: Message, guest_has_stopped: bool) {

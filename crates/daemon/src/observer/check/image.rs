@@ -1,11 +1,10 @@
 //! Base images whose caches follow their VMs: whether those of two hosts are the same.
 
-use super::{Observer, reason};
+use super::{Observer, asked, reason};
 use crate::image_view::{from_wire, to_wire};
 use crate::looks::NoLook;
 use crate::peering::Peering;
 use crate::registry::Entry;
-use crate::roaming_answers::RoamingAnswers;
 use api::roaming::{CheckReason, ImageCheck};
 use configuration::Name;
 use handoff::ImageDiffers;
@@ -52,8 +51,10 @@ impl Observer {
     pub(super) async fn image_check(
         &self,
         entry: &Entry,
+        to: Option<&str>,
     ) -> (Vec<CheckReason>, Option<ImageCheck>) {
-        let Some(peering) = self.roaming.as_ref().map(RoamingAnswers::peering) else {
+        let roaming = self.roaming.as_ref();
+        let Some(peering) = roaming.map(|roaming| asked(roaming, entry, to)) else {
             return (Vec::new(), None);
         };
         let (here, there) = (peering.here(), peering.there());
@@ -68,7 +69,7 @@ impl Observer {
             let stays = stays(why, "look at it there: hearth disk show");
             return (Vec::new(), Some(stays));
         };
-        compared(**ours, **theirs, peering)
+        compared(**ours, **theirs, &peering)
     }
 }
 

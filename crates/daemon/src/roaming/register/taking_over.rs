@@ -90,7 +90,7 @@ fn refuse_if_heard_of(host: &str, heard: Result<bool, Unreached>) -> Result<(), 
 impl Orphan<'_> {
     fn take(mut self, epoch: u64, lose_dirty: bool) -> Result<(), Problem> {
         let next = Holder {
-            host: self.of.here.clone(),
+            host: self.of.peering.here().to_owned(),
             epoch,
         };
         let before = &self.before;
@@ -129,7 +129,7 @@ impl Register {
             let why = "no host has the disk: the first that reaches the origin takes it";
             return Err(NoOrphan::IsOurs(None, refused(why)));
         };
-        if before.host == self.here {
+        if before.host == self.peering.here() {
             let problem = refused("the owner's record names this host");
             return Err(NoOrphan::IsOurs(Some(before.epoch), problem));
         }
@@ -138,7 +138,7 @@ impl Register {
             .attachment
             .as_ref()
             .and_then(|of| of.may_go_to.clone());
-        let next = next.filter(|next| *next != self.here);
+        let next = next.filter(|next| *next != self.peering.here());
         if (owner.record.open || next.is_some()) && !lose_dirty {
             return Err(NoOrphan::Refused(self.may_lose(&owner, &before)));
         }

@@ -17,8 +17,11 @@ impl Roamer {
         // Who asked may have gone.
         match order {
             Order::TakeOver { lose_dirty, reply } => self.take_over(lose_dirty, reply).await,
-            Order::Announce { to_here, reply } => {
-                let _ = reply.send(self.announce(to_here).await);
+            Order::Turn { to, reply } => {
+                let _ = reply.send(self.turn_to(&to).await);
+            }
+            Order::Announce { to, reply } => {
+                let _ = reply.send(self.announce(to).await);
             }
             Order::Abort(reply) => {
                 let _ = reply.send(self.abort().await);
@@ -37,9 +40,28 @@ impl Roamer {
         }
     }
 
-    async fn announce(&mut self, to_here: bool) -> Result<(), Problem> {
+    /// The disks go to this peer, or come from there.
+    async fn turn_to(&mut self, name: &str) -> Result<(), Problem> {
+        let Some(peer) = self.partner().named(name) else {
+            let detail = format!("this host has no peer '{name}'");
+            let problem = Problem::new(ProblemKind::NoSuchPeer, detail);
+            return Err(problem.with_remedy("hearth migrate list"));
+        };
+        if self.turn(peer).await {
+            Ok(())
+        } else {
+            Err(on_its_way(self.name()))
+        }
+    }
+
+    async fn announce(&mut self, to: Option<String>) -> Result<(), Problem> {
         let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
-        let (disk, there) = (self.name(), self.there());
+        let to_here = to.is_none();
+        if let Some(to) = to {
+            self.turn_to(&to).await?;
+        }
+        let (disk, partner) = (self.name(), self.partner());
+        let there = partner.there();
         match (self.ownership.role(), to_here) {
             (Role::Owner, false) | (Role::Standby | Role::Claiming, true) => {}
             (Role::Owner, true) => {
@@ -133,14 +155,10 @@ impl Roamer {
     }
 
     /// What the disks are called in what operators are told.
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let names = self.disks.iter();
         let names = names.map(|disk| disk.steps().entry.config.name.as_str());
         names.collect::<Vec<_>>().join("', '")
-    }
-
-    fn there(&self) -> &str {
-        self.disks[0].steps().peering.there()
     }
 
     /// An operator says that the owner is gone: this host does in its place what it would have done last.
@@ -160,7 +178,8 @@ impl Roamer {
         };
         match taken {
             Ok(epoch) => {
-                let (disk, from) = (self.name(), self.there());
+                let (disk, partner) = (self.name(), self.partner());
+                let from = partner.there();
                 tracing::warn!(%disk, from, epoch, "an operator takes the disk from an owner that is gone");
                 self.hear(Message::Grant { epoch }, false).await;
                 // Who asked may have gone.

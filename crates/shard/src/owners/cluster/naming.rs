@@ -175,11 +175,13 @@ impl Naming<'_> {
             };
             let is_foreseen = may_go_to(found) == Some(to) && epoch_of(found) < epoch;
             let has_come = attached_at(found) == Some(to);
-            if !is_foreseen && !(is_here && has_come) {
+            let is_ours = is_foreseen || (is_here && has_come);
+            if !is_ours {
                 // The host that handed it over has no more to say.
-                return match is_here {
-                    true => Err(self.0.attached_elsewhere(found)),
-                    false => Ok(None),
+                return if is_here {
+                    Err(self.0.attached_elsewhere(found))
+                } else {
+                    Ok(None)
                 };
             }
             found.clone().may_be_followed_by(owed.record)?;
