@@ -1,6 +1,7 @@
 //! The task of the disks of a VM that roam: it listens to clients, the peer and the time, and lets one step at a time be
 //! carried out beside.
 
+mod disks;
 mod ordered;
 mod partner;
 mod records;
@@ -17,6 +18,7 @@ use super::under_way::UnderWay;
 use super::wording::{heard, refusal, worded};
 use super::{Happens, PATIENCE, Told};
 use crate::peering::Peering;
+use disks::Disks;
 use handoff::{
     Action, Event, Hold, IncomingClient, Look, Message, Notice, Ownership, Partners, Refusal, Role,
     TakeError, Traces, Verdict,
@@ -45,7 +47,7 @@ struct Stays {
 /// The disks of a VM, which move together.
 pub(super) struct Roamer {
     /// In the order of their identities; the unit goes by the first one's.
-    disks: Vec<Member>,
+    disks: Disks,
     ownership: Ownership,
     partners: Partners<PeerId>,
     others: Others,
@@ -75,7 +77,7 @@ impl Roamer {
         images: Images,
     ) -> Self {
         Self {
-            disks,
+            disks: Disks::new(disks),
             ownership,
             partners: Partners::new(partner.peer()),
             others: Others::default(),
@@ -127,13 +129,13 @@ impl Roamer {
         if event == Event::Taken(Ok(())) {
             self.is_split(None);
         }
-        if event == Event::Taken(Ok(())) && self.disks.iter().any(|disk| disk.clients().0) {
+        if event == Event::Taken(Ok(())) && self.disks.have_clients().0 {
             self.images.came(self.disks[0].steps());
         }
         if event == Event::Settled(false) {
             self.tell_why_they_stay();
         }
-        for disk in &mut self.disks {
+        for disk in self.disks.iter_mut() {
             disk.happened(&event);
         }
         let actions = self.ownership.take_event(event);
@@ -166,27 +168,15 @@ impl Roamer {
         self.stays
             .take_if(|stays| stays.since.elapsed() > SHOWN_FOR);
         let problem = match role {
-            Role::Taking | Role::Granting | Role::Giving => self.failure(),
+            Role::Taking | Role::Granting | Role::Giving => self.disks.failure(),
             Role::Claiming => self.refusal.map(|why| refusal(why).to_owned()),
             Role::Owner => self.stays.as_ref().map(|stays| stays.why.clone()),
             Role::Standby => None,
         };
-        for disk in &self.disks {
+        for disk in self.disks.iter() {
             let at = (role, self.ownership.epoch());
             disk.note(at, problem.clone(), self.asked);
         }
-    }
-
-    /// The last failure of a step, until something has gone well.
-    fn failure(&self) -> Option<String> {
-        self.disks.iter().find_map(|disk| {
-            let why = disk.steps().failure()?;
-            let name = &disk.steps().entry.config.name;
-            Some(match self.disks.len() {
-                1 => why,
-                _ => format!("the disk '{name}': {why}"),
-            })
-        })
     }
 
     async fn try_again(&mut self) {
@@ -198,7 +188,7 @@ impl Roamer {
         } else {
             self.take(Event::Retry).await;
         }
-        for disk in &mut self.disks {
+        for disk in self.disks.iter_mut() {
             disk.fail_late_reads(now);
             disk.ask_for_bytes().await;
         }
@@ -221,7 +211,7 @@ impl Roamer {
             Happens::NeedsContents { .. } | Happens::Asks { .. } => disk.asks(happens).await,
             Happens::Pulled => disk.loans().pulled(),
             Happens::Stands { epoch } => disk.loans().stands(epoch),
-            Happens::Linked(peer) | Happens::Lost(peer) if peer != self.partner().peer() => {
+            Happens::Linked(peer) | Happens::Lost(peer) if peer != self.disks.partner().peer() => {
                 self.others.forget(peer);
             }
             Happens::Linked(_) => self.linked().await,
@@ -230,7 +220,7 @@ impl Roamer {
                 self.disks.iter_mut().for_each(|disk| disk.linked(false));
                 self.take(Event::LinkLost).await;
             }
-            Happens::Said(peer, frame) if peer == self.partner().peer() => {
+            Happens::Said(peer, frame) if peer == self.disks.partner().peer() => {
                 self.said(at, frame).await;
             }
             Happens::Said(peer, frame) => self.other_said(at, peer, frame).await,
@@ -251,9 +241,11 @@ impl Roamer {
 
     async fn linked(&mut self) {
         self.session.changes(true);
-        let (unit, disks) = (self.unit(), self.ids());
-        self.say(Frame::notice(Said::List { unit, disks })).await;
-        for disk in &mut self.disks {
+        let (unit, disks) = (self.disks.unit(), self.disks.ids());
+        self.disks
+            .say(Frame::notice(Said::List { unit, disks }))
+            .await;
+        for disk in self.disks.iter_mut() {
             disk.tell_of_client().await;
             disk.linked(true);
             disk.ask_for_bytes().await;
@@ -280,7 +272,7 @@ impl Roamer {
                 if is_there {
                     self.look_who_has_them();
                 }
-                if !self.disks.iter().any(|disk| disk.clients().0) && self.asked.take().is_some() {
+                if !self.disks.have_clients().0 && self.asked.take().is_some() {
                     // Nobody waits for the disks any more.
                     self.take(Event::PatienceEnded).await;
                 }
@@ -288,39 +280,24 @@ impl Roamer {
         }
     }
 
-    /// This host and the peer that the disks go to or come from.
-    fn partner(&self) -> Peering {
-        self.disks[0].steps().peering.clone()
-    }
-
-    /// The unit's name on the link.
-    fn unit(&self) -> String {
-        self.disks[0].steps().entry.id.to_string()
-    }
-
-    fn ids(&self) -> Vec<u128> {
-        let ids = self.disks.iter();
-        ids.map(|disk| disk.steps().entry.id.to_u128()).collect()
-    }
-
     /// Whether the other host, too, moves these disks together, and no other with them.
     fn are_listed_alike(&self) -> bool {
         match self.session.listed() {
-            Some(listed) => listed == self.ids(),
+            Some(listed) => listed == self.disks.ids(),
             None => self.disks.len() == 1,
         }
     }
 
     /// The other host moves these disks together.
     fn listed(&mut self, listed: Vec<u128>) {
-        let own = self.ids();
+        let own = self.disks.ids();
         let only = |ids: &[u128], others: &[u128]| {
             let ids = ids.iter().filter(|id| !others.contains(id));
             ids.map(|id| format!("{id:032x}"))
                 .collect::<Vec<_>>()
                 .join(", ")
         };
-        let partner = self.partner();
+        let partner = self.disks.partner();
         let there = partner.there();
         let differs = (own != listed).then(|| {
             let (here_only, there_only) = (only(&own, &listed), only(&listed, &own));
@@ -334,19 +311,10 @@ impl Roamer {
                 ),
             }
         });
-        for disk in &self.disks {
+        for disk in self.disks.iter() {
             disk.seen().note_peers_disks(differs.clone());
         }
         self.session.lists(listed);
-    }
-
-    /// What is lost with the link is said again by who needs it.
-    async fn say(&self, frame: Frame) {
-        self.disks[0].say(frame).await;
-    }
-
-    fn see_incoming(&self, seen: IncomingClient) {
-        self.disks.iter().for_each(|disk| disk.see_incoming(seen));
     }
 
     async fn said(&mut self, at: usize, frame: Frame) {
@@ -362,7 +330,7 @@ impl Roamer {
             Said::Claim { is_return, .. } => self.claimed(is_return).await,
             Said::Grant { epoch, .. } => {
                 let role = self.ownership.role();
-                for disk in &mut self.disks {
+                for disk in self.disks.iter_mut() {
                     disk.loans().granted(epoch, role);
                 }
                 self.hear(Message::Grant { epoch }, false).await;
@@ -386,7 +354,7 @@ impl Roamer {
         let disk = &mut self.disks[at];
         disk.has_client().there = is_there;
         disk.see_incoming(self.session.says_of_client(at, is_there));
-        if !self.disks.iter().any(|disk| disk.clients().1) {
+        if !self.disks.have_clients().1 {
             self.session.claim_ends();
         }
         self.drain_or_not();
@@ -394,7 +362,7 @@ impl Roamer {
 
     /// Lets the caches be copied ahead while a VM is here and the other host has the disks.
     fn stand_or_not(&mut self) {
-        let has_client = self.disks.iter().any(|disk| disk.clients().0);
+        let has_client = self.disks.have_clients().0;
         let comes = match self.ownership.role() {
             Role::Standby | Role::Claiming => {
                 self.session.stands() && self.expected.prepares(has_client)
@@ -404,7 +372,7 @@ impl Roamer {
             Role::Owner | Role::Granting | Role::Giving => false,
         };
         let is_announced = self.expected.is_announced();
-        for disk in &mut self.disks {
+        for disk in self.disks.iter_mut() {
             disk.stand_or_not(comes, is_announced);
         }
         self.images.expect(self.disks[0].steps(), comes);
@@ -422,11 +390,14 @@ impl Roamer {
         let disk = &self.disks[0].steps().entry.config.name;
         tracing::debug!(%disk, is_return, "the peer claims the disk");
         if !self.are_listed_alike() {
-            let (unit, why) = (self.unit(), Why::OtherDisks);
-            return self.say(Frame::notice(Said::Refuse { unit, why })).await;
+            let (unit, why) = (self.disks.unit(), Why::OtherDisks);
+            return self
+                .disks
+                .say(Frame::notice(Said::Refuse { unit, why }))
+                .await;
         }
         let mut looks = Vec::new();
-        for disk in &self.disks {
+        for disk in self.disks.iter() {
             let Some(look) = disk.look().await else {
                 return;
             };
@@ -450,7 +421,7 @@ impl Roamer {
         }
         if verdict == Verdict::Runs && !is_return && self.ownership.serves() {
             // The guest that asks runs already, and so waits for none that moves.
-            self.see_incoming(IncomingClient::Runs);
+            self.disks.see_incoming(IncomingClient::Runs);
         }
         if is_changed {
             self.take(Event::Changing).await;
@@ -470,7 +441,9 @@ impl Roamer {
                     if let Message::Claim { is_return } = message {
                         self.are_returns &= is_return;
                     }
-                    self.say(Frame::notice(worded(message, self.unit()))).await;
+                    self.disks
+                        .say(Frame::notice(worded(message, self.disks.unit())))
+                        .await;
                 }
                 Action::Serve => {
                     (self.asked, self.refusal) = (None, None);

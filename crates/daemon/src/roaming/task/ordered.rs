@@ -42,7 +42,7 @@ impl Roamer {
 
     /// The disks go to this peer, or come from there.
     async fn turn_to(&mut self, name: &str) -> Result<(), Problem> {
-        let Some(peer) = self.partner().named(name) else {
+        let Some(peer) = self.disks.partner().named(name) else {
             let detail = format!("this host has no peer '{name}'");
             let problem = Problem::new(ProblemKind::NoSuchPeer, detail);
             return Err(problem.with_remedy("hearth migrate list"));
@@ -50,7 +50,7 @@ impl Roamer {
         if self.turn(peer).await {
             Ok(())
         } else {
-            Err(on_its_way(self.name()))
+            Err(on_its_way(self.disks.name()))
         }
     }
 
@@ -60,7 +60,7 @@ impl Roamer {
         if let Some(to) = to {
             self.turn_to(&to).await?;
         }
-        let (disk, partner) = (self.name(), self.partner());
+        let (disk, partner) = (self.disks.name(), self.disks.partner());
         let there = partner.there();
         match (self.ownership.role(), to_here) {
             (Role::Owner, false) | (Role::Standby | Role::Claiming, true) => {}
@@ -79,30 +79,30 @@ impl Roamer {
             return Err(refused(detail).with_remedy("hearth migrate show says why"));
         }
         self.announced();
-        let unit = self.unit();
-        self.say(Frame::notice(Said::Announce { unit })).await;
+        let unit = self.disks.unit();
+        self.disks.say(Frame::notice(Said::Announce { unit })).await;
         Ok(())
     }
 
     async fn abort(&mut self) -> Result<(), Problem> {
-        let disk = self.name();
+        let disk = self.disks.name();
         if let Role::Taking | Role::Giving = self.ownership.role() {
             let detail = format!("it is decided that the disk '{disk}' moves");
             let problem = Problem::new(ProblemKind::Refused, detail);
             return Err(problem.with_remedy("let it end, and move the VM back"));
         }
         self.withdrawn();
-        let unit = self.unit();
-        self.say(Frame::notice(Said::Withdraw { unit })).await;
+        let unit = self.disks.unit();
+        self.disks.say(Frame::notice(Said::Withdraw { unit })).await;
         Ok(())
     }
 
     /// The VM is about to move, as an operator of either host says.
     pub(super) fn announced(&mut self) {
-        let disk = self.name();
+        let disk = self.disks.name();
         tracing::info!(%disk, "a move of the disk is expected");
         self.expected.announce(Instant::now());
-        self.see_incoming(IncomingClient::Announced);
+        self.disks.see_incoming(IncomingClient::Announced);
         self.drain_or_not();
         self.stand_or_not();
     }
@@ -121,25 +121,25 @@ impl Roamer {
     }
 
     fn expect_none(&mut self) {
-        self.see_incoming(IncomingClient::Withdrawn);
+        self.disks.see_incoming(IncomingClient::Withdrawn);
         self.drain_or_not();
         self.stand_or_not();
     }
 
     /// What is dirty goes to the origin ahead of the disks, while they are expected to go.
     pub(super) fn drain_or_not(&mut self) {
-        let is_there = self.disks.iter().any(|disk| disk.clients().1);
+        let is_there = self.disks.have_clients().1;
         let is_expected = is_there || self.expected.is_announced();
         let may_go = is_expected && self.ownership.serves();
-        for disk in &mut self.disks {
+        for disk in self.disks.iter_mut() {
             disk.drain_or_not(may_go);
         }
     }
 
     /// Lets the records say where the disks may go.
     pub(super) fn foresee(&mut self, now: Instant) {
-        let is_there = self.disks.iter().any(|disk| disk.clients().1);
-        let is_here = self.disks.iter().any(|disk| disk.clients().0);
+        let is_there = self.disks.have_clients().1;
+        let is_here = self.disks.have_clients().0;
         let may_ship = self.disks.iter().any(|disk| disk.steps().may_ship());
         let foreseen = match self.ownership.role() {
             Role::Owner if may_ship => Foreseen::Nothing,
@@ -152,13 +152,6 @@ impl Roamer {
         };
         let disks = self.disks.iter().map(|disk| Arc::clone(disk.steps()));
         self.naming.foresee(foreseen, disks.collect(), now);
-    }
-
-    /// What the disks are called in what operators are told.
-    pub(super) fn name(&self) -> String {
-        let names = self.disks.iter();
-        let names = names.map(|disk| disk.steps().entry.config.name.as_str());
-        names.collect::<Vec<_>>().join("', '")
     }
 
     /// An operator says that the owner is gone: this host does in its place what it would have done last.
@@ -174,11 +167,11 @@ impl Roamer {
                     Err(Problem::new(ProblemKind::Failed, error.to_string()))
                 })
             }
-            _ => Err(on_its_way(self.name())),
+            _ => Err(on_its_way(self.disks.name())),
         };
         match taken {
             Ok(epoch) => {
-                let (disk, partner) = (self.name(), self.partner());
+                let (disk, partner) = (self.disks.name(), self.disks.partner());
                 let from = partner.there();
                 tracing::warn!(%disk, from, epoch, "an operator takes the disk from an owner that is gone");
                 self.hear(Message::Grant { epoch }, false).await;

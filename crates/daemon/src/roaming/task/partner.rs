@@ -64,9 +64,14 @@ impl Roamer {
                 self.said(at, frame).await;
             }
             Heard::Refuse(why) => {
-                let refusal = worded(Message::Refuse { why }, self.unit());
+                let refusal = worded(Message::Refuse { why }, self.disks.unit());
                 // It claims again.
-                let _ = self.partner().with(peer).say(Frame::notice(refusal)).await;
+                let _ = self
+                    .disks
+                    .partner()
+                    .with(peer)
+                    .say(Frame::notice(refusal))
+                    .await;
             }
             Heard::Nothing => {}
         }
@@ -74,7 +79,7 @@ impl Roamer {
 
     /// What was lent to a peer is lent on, by the epoch that it names; all else is the partner's.
     async fn other_asks(&mut self, at: usize, peer: PeerId, frame: Frame) {
-        let peering = self.partner().with(peer);
+        let peering = self.disks.partner().with(peer);
         let number = frame.number;
         match frame.message {
             Said::AskContents { epoch, .. } | Said::AskBlocks { epoch, .. } => {
@@ -97,7 +102,7 @@ impl Roamer {
 
     /// Whether the disks, or their caches, are about to go to the partner or still come from there.
     fn is_busy(&mut self, word: Word) -> bool {
-        let is_there = self.disks.iter().any(|disk| disk.clients().1);
+        let is_there = self.disks.have_clients().1;
         let moves = |disk: &mut super::Member| disk.loans().phase() != MovePhase::Idle;
         self.expected.is_announced()
             || (is_there && word == Word::Client)
@@ -106,7 +111,7 @@ impl Roamer {
 
     /// The disks go to this peer or come from there, from now on. Whether they do.
     pub(super) async fn turn(&mut self, to: PeerId) -> bool {
-        let from = self.partner();
+        let from = self.disks.partner();
         if from.peer() == to {
             return true;
         }
@@ -115,14 +120,14 @@ impl Roamer {
         }
         // As if the session with the last one had ended.
         self.session.changes(false);
-        for disk in &mut self.disks {
+        for disk in self.disks.iter_mut() {
             disk.linked(false);
             disk.has_client().there = false;
         }
         self.refusal = None;
         self.naming = Naming::default();
         from.turn(to);
-        let (disk, peer) = (self.name(), from.there());
+        let (disk, peer) = (self.disks.name(), from.there());
         tracing::info!(%disk, peer, "the disk goes to this peer, or comes from there");
         let said = self.others.others.remove(&to).unwrap_or_default();
         if from.stands() {
@@ -141,7 +146,7 @@ impl Roamer {
     /// Looks beside which host has the disks, if there is more than one that may.
     pub(super) fn look_who_has_them(&mut self) {
         let is_idle = matches!(self.ownership.role(), Role::Standby | Role::Claiming);
-        if !is_idle || self.others.is_looking || self.partner().all().count() < 2 {
+        if !is_idle || self.others.is_looking || self.disks.partner().all().count() < 2 {
             return;
         }
         self.others.is_looking = true;
@@ -158,7 +163,7 @@ impl Roamer {
     /// The record names this host.
     pub(super) async fn named(&mut self, host: String, epoch: u64) {
         self.others.is_looking = false;
-        let partner = self.partner();
+        let partner = self.disks.partner();
         if !matches!(self.ownership.role(), Role::Standby | Role::Claiming) {
             return;
         }
@@ -172,7 +177,7 @@ impl Roamer {
             }
             None if host.is_empty() => {}
             None => {
-                let disk = self.name();
+                let disk = self.disks.name();
                 tracing::warn!(%disk, host, "the disk is at a host that is no peer of this one: add it as a [[peer]]");
             }
         }

@@ -35,7 +35,7 @@ impl Roamer {
             tracing::warn!(%vm, reason, "nobody serves the VM's disks: \
                 hearth migrate take {vm} --yes-its-owner-is-dead, at the host where it is to run");
         }
-        for disk in &self.disks {
+        for disk in self.disks.iter() {
             disk.seen().note_split(why.cloned());
         }
     }
