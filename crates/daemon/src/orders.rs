@@ -11,6 +11,8 @@ pub(super) type Obeyed = oneshot::Sender<Result<(), Problem>>;
 pub(super) enum Order {
     /// The disk's owner is gone for good, with what the origin lacks if that is given up.
     TakeOver { lose_dirty: bool, reply: Obeyed },
+    /// The disks come from whoever has them.
+    Find(Obeyed),
     /// The disks come from this peer, if they come.
     Turn { to: String, reply: Obeyed },
     /// The VM is about to move: to this peer; `None`: to this host.

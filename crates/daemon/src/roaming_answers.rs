@@ -143,6 +143,7 @@ impl RoamingAnswers {
                 refused(format!("the disk '{name}' is here already")).with_remedy("nothing")
             );
         }
+        self.order(entry, Order::Find).await?;
         if self.peering_of(entry).stands() {
             self.may_take_from_peer(entry).await?;
         }

@@ -1,7 +1,7 @@
 //! Which of several hosts a unit goes to or comes from: [`Ownership`] knows one other host at a time, its *partner*.
 //!
 //! ```text
-//!   owner      a host that claims, announces or shows a client ──► it is the partner, if none is busy with the last one
+//!   owner      a host that claims or announces, or shows a client while no move is foreseen ──► it is the partner
 //!   standby    the host that the record names ──► it is the partner; one that it was given to is granted it again
 //! ```
 //!
@@ -59,12 +59,12 @@ impl<P: Clone + PartialEq> Partners<P> {
         &self.partner
     }
 
-    /// A host that is not the partner says something. `is_busy`: a move to or from the partner is expected, or the partner
-    /// still lends.
-    pub fn hear(&self, from: &P, word: Word, role: Role, is_busy: bool) -> Heard {
+    /// A host that is not the partner says something. A claim is heard in any case: a guest waits for it. `is_foreseen`: a
+    /// move to or from the partner is.
+    pub fn hear(&self, from: &P, word: Word, role: Role, is_foreseen: bool) -> Heard {
         let turns = match (role, word) {
-            (Role::Owner, Word::Claim | Word::Announce | Word::Client)
-            | (Role::Standby, Word::Announce) => !is_busy,
+            (Role::Owner, Word::Client) => !is_foreseen,
+            (Role::Owner, Word::Claim | Word::Announce) | (Role::Standby, Word::Announce) => true,
             (Role::Standby | Role::Claiming, Word::Claim) => self.was_given_to(from),
             // Whoever takes a unit sees what the record says.
             (Role::Standby | Role::Claiming, Word::Grant) => true,
@@ -202,16 +202,17 @@ mod tests {
     #[test]
     fn who_has_nothing_to_give_says_so() {
         let (ownership, partners) = granted();
-        let hear = |word, role, is_busy| partners.hear(&7, word, role, is_busy);
+        let hear = |word, role, is_foreseen| partners.hear(&7, word, role, is_foreseen);
         let refused = Heard::Refuse(Refusal::NotOwner);
         assert_eq!(hear(Word::Claim, Role::Standby, false), refused);
         assert_eq!(hear(Word::Client, Role::Standby, false), Heard::Nothing);
         assert_eq!(hear(Word::Announce, Role::Standby, false), Heard::Turn);
-        assert_eq!(hear(Word::Announce, Role::Standby, true), Heard::Nothing);
+        assert_eq!(hear(Word::Announce, Role::Claiming, false), Heard::Nothing);
         assert_eq!(hear(Word::Grant, Role::Claiming, true), Heard::Turn);
-        let busy = Heard::Refuse(Refusal::Busy);
-        assert_eq!(hear(Word::Claim, ownership.role(), true), busy);
+        assert_eq!(hear(Word::Claim, ownership.role(), true), Heard::Turn);
+        assert_eq!(hear(Word::Announce, ownership.role(), true), Heard::Turn);
         assert_eq!(hear(Word::Client, ownership.role(), true), Heard::Nothing);
+        assert_eq!(hear(Word::Client, ownership.role(), false), Heard::Turn);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::peering::Peering;
 use api::roaming::MovePhase;
 use borrowing::Ask;
 use handoff::{Action, Event, Role};
+use link::PeerId;
 use link_protocol::{Frame, Message};
 use shard::Watched;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ use units::DiskId;
 #[derive(Default)]
 pub(super) struct Loans {
     borrowing: Option<Borrowing>,
+    /// The peer that lends what is borrowed.
+    lender: Option<PeerId>,
     lending: Option<Lending>,
     /// What copies its cache ahead.
     standing: Option<Standing>,
@@ -75,6 +78,7 @@ impl Loans {
                 let lists = steps.plan.row().lists();
                 match taken.filter(|taken| lists && granted == Some(*taken)) {
                     Some(epoch) => {
+                        self.lender = Some(steps.peering.peer());
                         let (steps, tell) = (Arc::clone(steps), tell.clone());
                         self.borrowing = Some(Borrowing::begin(epoch, steps, tell));
                     }
@@ -89,19 +93,40 @@ impl Loans {
         }
     }
 
+    /// The peer that lends what the disk borrows, if it does.
+    pub(super) fn lender(&self) -> Option<PeerId> {
+        self.lender.filter(|_| self.borrowing.is_some())
+    }
+
     /// A session with the other host has begun, or has ended.
     pub(super) fn linked(&mut self, is_linked: bool, steps: &Steps) {
+        self.turned(steps);
+        let partner = steps.peering.peer();
+        if self.lender().is_none_or(|lender| lender == partner) {
+            self.lender_linked(is_linked);
+        }
+    }
+
+    /// The same with the one that lends.
+    pub(super) fn lender_linked(&mut self, is_linked: bool) {
+        if let Some(borrowing) = &mut self.borrowing {
+            borrowing.linked(is_linked);
+        }
+        // Who pulls was stopped before: it would take this for a refusal.
+        self.questions.end();
+    }
+
+    /// The session with the other host has ended, or another host is that from now on.
+    pub(super) fn turned(&mut self, steps: &Steps) {
         // What was copied in a session counts only in that one.
         self.stand_down();
         steps.shipping.begins();
         if let Some(watched) = self.watched.take() {
             watched.unwatch();
         }
-        if let Some(borrowing) = &mut self.borrowing {
-            borrowing.linked(is_linked);
+        if self.borrowing.is_none() {
+            self.questions.end();
         }
-        // Who pulls was stopped before: it would take this for a refusal.
-        self.questions.end();
     }
 
     /// Lets the cache of the disk be copied ahead from there, or no more.

@@ -15,6 +15,7 @@ use block_io::IoError;
 use borrowing::Ask;
 use configuration::Text;
 use handoff::{Action, Event, IncomingClient, Look, Role};
+use link::PeerId;
 use link_protocol::{Frame, Message as Said, NotServed};
 use shard::Watched;
 use std::sync::Arc;
@@ -114,6 +115,41 @@ impl Member {
         self.loans.linked(is_linked, &self.steps);
     }
 
+    /// The disk goes to another peer or comes from there, from now on.
+    pub(super) fn turned(&mut self) {
+        self.reads.lost();
+        self.loans.turned(&self.steps);
+        if std::mem::take(&mut self.has_client.there) {
+            self.see_incoming(IncomingClient::Lost);
+        }
+        self.seen.note_peers_disks(None);
+    }
+
+    /// A session with a peer has begun or ended, which may be the lender.
+    pub(super) fn lender_linked(&mut self, peer: PeerId, is_linked: bool) {
+        if self.loans.lender() == Some(peer) {
+            self.loans.lender_linked(is_linked);
+        }
+    }
+
+    /// A peer says something, which may be the lender. It comes back if it answers nothing that was asked of that.
+    pub(super) fn lender_said(&mut self, peer: PeerId, frame: Frame) -> Option<Frame> {
+        if self.loans.lender() == Some(peer) {
+            self.loans.answered(frame, &self.steps)
+        } else {
+            Some(frame)
+        }
+    }
+
+    /// Asks whoever lends what is cached of the disk.
+    async fn ask_lender(&self, frame: Frame) {
+        let lender = self.loans.lender();
+        let peering = &self.steps.peering;
+        let lender = peering.with(lender.unwrap_or_else(|| peering.peer()));
+        // What is lost with the link is asked again.
+        let _ = lender.say(frame).await;
+    }
+
     /// Something has happened to the unit.
     pub(super) fn happened(&mut self, event: &Event) {
         self.loans.happened(event, &self.steps, &self.tell);
@@ -151,7 +187,7 @@ impl Member {
         if let Some(frame) = self.loans.ask_blocks(id, number, ask) {
             let bytes = u64::from(ask.run.count) * units::BLOCK_BYTES;
             self.steps.plan.asks_lender(Bytes::new(bytes));
-            self.say(frame).await;
+            self.ask_lender(frame).await;
         } else {
             self.steps.handle.answer_loan(id, ask.number, None);
         }
@@ -168,7 +204,7 @@ impl Member {
             _ => None,
         };
         if let Some(frame) = frame {
-            self.say(frame).await;
+            self.ask_lender(frame).await;
         }
     }
 

@@ -211,8 +211,11 @@ impl Roamer {
             Happens::NeedsContents { .. } | Happens::Asks { .. } => disk.asks(happens).await,
             Happens::Pulled => disk.loans().pulled(),
             Happens::Stands { epoch } => disk.loans().stands(epoch),
-            Happens::Linked(peer) | Happens::Lost(peer) if peer != self.disks.partner().peer() => {
-                self.others.forget(peer);
+            Happens::Linked(peer) if peer != self.disks.partner().peer() => {
+                self.other_linked(peer, true);
+            }
+            Happens::Lost(peer) if peer != self.disks.partner().peer() => {
+                self.other_linked(peer, false);
             }
             Happens::Linked(_) => self.linked().await,
             Happens::Lost(_) => {

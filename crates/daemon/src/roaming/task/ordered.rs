@@ -17,6 +17,10 @@ impl Roamer {
         // Who asked may have gone.
         match order {
             Order::TakeOver { lose_dirty, reply } => self.take_over(lose_dirty, reply).await,
+            Order::Find(reply) => {
+                self.find().await;
+                let _ = reply.send(Ok(()));
+            }
             Order::Turn { to, reply } => {
                 let _ = reply.send(self.turn_to(&to).await);
             }
@@ -57,8 +61,9 @@ impl Roamer {
     async fn announce(&mut self, to: Option<String>) -> Result<(), Problem> {
         let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
         let to_here = to.is_none();
-        if let Some(to) = to {
-            self.turn_to(&to).await?;
+        match to {
+            Some(to) => self.turn_to(&to).await?,
+            None => self.find().await,
         }
         let (disk, partner) = (self.disks.name(), self.disks.partner());
         let there = partner.there();

@@ -1,10 +1,9 @@
 //! Which peer the disks of a VM go to or come from: [`Partners`](handoff::Partners) decides, and the task turns.
 
-use super::Roamer;
+use super::{Member, Roamer};
 use crate::roaming::Happens;
 use crate::roaming::naming::Naming;
 use crate::roaming::wording::worded;
-use api::roaming::MovePhase;
 use handoff::{Heard, Message, Role, Word};
 use link::PeerId;
 use link_protocol::{Frame, Message as Said, NotServed};
@@ -54,11 +53,16 @@ impl Roamer {
             Said::Announce { .. } => Word::Announce,
             Said::Claim { .. } => Word::Claim,
             Said::Grant { .. } => Word::Grant,
-            _ => return self.other_asks(at, peer, frame).await,
+            _ => {
+                if let Some(frame) = self.disks[at].lender_said(peer, frame) {
+                    self.other_asks(at, peer, frame).await;
+                }
+                return;
+            }
         };
         let role = self.ownership.role();
-        let is_busy = self.is_busy(word);
-        match self.partners.hear(&peer, word, role, is_busy) {
+        let is_foreseen = self.expected.is_announced() || self.disks.have_clients().1;
+        match self.partners.hear(&peer, word, role, is_foreseen) {
             Heard::Turn => {
                 self.turn(peer).await;
                 self.said(at, frame).await;
@@ -100,15 +104,6 @@ impl Roamer {
         }
     }
 
-    /// Whether the disks, or their caches, are about to go to the partner or still come from there.
-    fn is_busy(&mut self, word: Word) -> bool {
-        let is_there = self.disks.have_clients().1;
-        let moves = |disk: &mut super::Member| disk.loans().phase() != MovePhase::Idle;
-        self.expected.is_announced()
-            || (is_there && word == Word::Client)
-            || self.disks.iter_mut().any(moves)
-    }
-
     /// The disks go to this peer or come from there, from now on. Whether they do.
     pub(super) async fn turn(&mut self, to: PeerId) -> bool {
         let from = self.disks.partner();
@@ -118,12 +113,9 @@ impl Roamer {
         if !self.partners.turn(to, &mut self.ownership) {
             return false;
         }
-        // As if the session with the last one had ended.
+        // As if the session with the last one had ended, but for what it still lends.
         self.session.changes(false);
-        for disk in self.disks.iter_mut() {
-            disk.linked(false);
-            disk.has_client().there = false;
-        }
+        self.disks.iter_mut().for_each(Member::turned);
         self.refusal = None;
         self.naming = Naming::default();
         from.turn(to);
@@ -141,6 +133,26 @@ impl Roamer {
         }
         self.note();
         true
+    }
+
+    /// A session with a peer that is not the partner has begun, or has ended.
+    pub(super) fn other_linked(&mut self, peer: PeerId, is_linked: bool) {
+        self.others.forget(peer);
+        for disk in self.disks.iter_mut() {
+            disk.lender_linked(peer, is_linked);
+        }
+    }
+
+    /// Turns to the host that has the disks by the record, if there is more than one that may.
+    pub(super) async fn find(&mut self) {
+        if self.disks.partner().all().count() < 2 {
+            return;
+        }
+        let register = self.disks[0].steps().register.clone();
+        let holder = tokio::task::spawn_blocking(move || register.holder()).await;
+        if let Ok(Ok(Some(holder))) = holder {
+            self.named(holder.host, holder.epoch).await;
+        }
     }
 
     /// Looks beside which host has the disks, if there is more than one that may.
