@@ -64,10 +64,11 @@ impl<P: Clone + PartialEq> Partners<P> {
     pub fn hear(&self, from: &P, word: Word, role: Role, is_foreseen: bool) -> Heard {
         let turns = match (role, word) {
             (Role::Owner, Word::Client) => !is_foreseen,
-            (Role::Owner, Word::Claim | Word::Announce) | (Role::Standby, Word::Announce) => true,
-            (Role::Standby | Role::Claiming, Word::Claim) => self.was_given_to(from),
             // Whoever takes a unit sees what the record says.
-            (Role::Standby | Role::Claiming, Word::Grant) => true,
+            (Role::Owner, Word::Claim | Word::Announce)
+            | (Role::Standby, Word::Announce | Word::Grant)
+            | (Role::Claiming, Word::Grant) => true,
+            (Role::Standby | Role::Claiming, Word::Claim) => self.was_given_to(from),
             _ => false,
         };
         match (role, word) {

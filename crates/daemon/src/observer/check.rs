@@ -426,7 +426,10 @@ fn no_such_peer(name: &str, peering: Option<&Peering>) -> Problem {
     let known = match peering {
         Some(peering) => {
             let names = peering.all().map(|peer| format!("'{}'", peer.there()));
-            format!("its peers are {}", names.collect::<Vec<_>>().join(", "))
+            match &names.collect::<Vec<_>>()[..] {
+                [name] => format!("its peer is {name}"),
+                names => format!("its peers are {}", names.join(", ")),
+            }
         }
         None => "no disk of this host roams".to_owned(),
     };
