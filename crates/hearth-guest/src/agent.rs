@@ -9,6 +9,7 @@ use crate::kernel::uses::Watch;
 use crate::log::say;
 use crate::port::Port;
 use crate::preload::{FileSystems, Preloading, open};
+use crate::sockets::Sockets;
 use crate::state::History;
 use crate::{memory, mounts, privileges};
 use guest_files::{Leaving, Maps};
@@ -37,6 +38,7 @@ struct Agent {
     drops: bool,
     hints: Option<Hints>,
     follow: Option<Follow>,
+    sockets: Option<Sockets>,
     began: std::time::Instant,
     is_incomplete: bool,
 }
@@ -60,6 +62,8 @@ pub(crate) fn run(args: &Args) -> Result<(), AgentError> {
     let ends = signals::ends().map_err(system("signals"))?;
     let watch = Watch::new().map_err(AgentError::Marks)?;
     let file_systems = watched(&watch, mounts::on_disks())?;
+    let sockets = args.sockets.then(|| Sockets::open(args.sockets_interval));
+    let sockets = sockets.transpose()?;
     privileges::give_up().map_err(AgentError::Privileges)?;
     let history = History::in_folder(&args.state_dir)?;
     let maps = history.load(args.settings());
@@ -82,6 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<(), AgentError> {
             told: Vec::new(),
         }),
         follow: args.read_ahead.then(Follow::default),
+        sockets,
         began: std::time::Instant::now(),
         is_incomplete: false,
     };
@@ -142,6 +147,7 @@ impl Agent {
             if preloading.is_none() {
                 self.tell_ranges(now);
             }
+            self.tell_sockets(now);
             if now >= epoch_ends {
                 epoch_ends = now + epoch;
                 self.end_epoch();
@@ -191,6 +197,12 @@ impl Agent {
                 hints.told.clear();
                 hints.next = Instant::ZERO;
             }
+            let now = self.now();
+            if let Some(sockets) = &mut self.sockets {
+                for message in sockets.begin_anew(now) {
+                    self.port.tell(message);
+                }
+            }
         }
         if let Some(follow) = &mut self.follow {
             follow.read(&self.file_systems, &self.port.take_expected());
@@ -217,6 +229,18 @@ impl Agent {
             let begins_anew = !classes::keep_out(&messages).eq(classes::keep_out(&hints.told));
             hints.told.clone_from(&messages);
             self.port.tell_ranges(messages, begins_anew);
+        }
+    }
+
+    /// Tells the host whom the guest speaks with, if that is due and the host listens.
+    fn tell_sockets(&mut self, now: Instant) {
+        let Some(sockets) = &mut self.sockets else {
+            return;
+        };
+        if self.port.is_heard() {
+            for message in sockets.look(now) {
+                self.port.tell(message);
+            }
         }
     }
 

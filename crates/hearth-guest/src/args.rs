@@ -81,6 +81,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", value_delimiter = ',')]
     pub(crate) once: Vec<PathBuf>,
 
+    /// Tells the host how many bytes the guest exchanges with which addresses over TCP, so that VMs which talk to each other can
+    /// move together; the unit allows it with the drop-in sockets.conf
+    #[arg(long)]
+    pub(crate) sockets: bool,
+
+    /// How often the host is told of them
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "10s",
+        value_parser = interval,
+        requires = "sockets"
+    )]
+    pub(crate) sockets_interval: Duration,
+
     /// The name of the serial port to the host
     #[arg(long, value_name = "NAME", default_value = "org.hearth.guest.0")]
     pub(crate) port: String,
@@ -127,5 +142,10 @@ mod tests {
         let args = Args::parse_from(["hearth-guest"]);
         assert_eq!(args.settings(), Settings::default());
         assert!(Args::try_parse_from(["hearth-guest", "--memory-threshold", "9"]).is_err());
+        assert!(
+            !args.sockets,
+            "nobody is told of sockets unless it is asked for"
+        );
+        assert!(Args::try_parse_from(["hearth-guest", "--sockets-interval", "1s"]).is_err());
     }
 }

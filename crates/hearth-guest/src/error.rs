@@ -15,6 +15,9 @@ pub(crate) enum AgentError {
     /// Privileges that are needed no more could not be given up.
     #[error("privileges could not be given up: {0}")]
     Privileges(io::Error),
+    /// The kernel may not be asked for sockets.
+    #[error("the kernel cannot be asked for the guest's sockets: {0}")]
+    Sockets(io::Error),
     /// The state directory cannot be used.
     #[error("{path}: {source}", path = .path.display())]
     State {
@@ -44,6 +47,9 @@ impl AgentError {
             }),
             Self::NoFileSystem => Some("a guest that boots from the network needs no agent"),
             Self::Privileges(_) => Some("start it by its unit, or with CAP_DAC_READ_SEARCH"),
+            Self::Sockets(_) => Some(
+                "let its unit have them (the drop-in sockets.conf), or start it without --sockets",
+            ),
             Self::State { .. } => {
                 Some("make a folder that it may write, and name it: --state-dir DIR")
             }

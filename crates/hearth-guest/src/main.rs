@@ -4,7 +4,7 @@
 //! ```text
 //!   kernel ── uses, by handle ──► Maps (guest-files) ──► history ──► state directory, each 5 minutes
 //!   after the boot: history ──► Plan ──► readahead, in the order of the disk, until memory gets short
-//!   virtio-serial port org.hearth.guest.0 ◄──► Hello, Memory, Classes, ReadAhead, Used (guest-protocol)
+//!   virtio-serial port org.hearth.guest.0 ◄──► Hello, Memory, Classes, ReadAhead, Used, Sockets (guest-protocol)
 //! ```
 //!
 //! One thread, one loop (`agent.rs`). Privileges: `CAP_SYS_ADMIN` for the marks of the first moment, then only
@@ -21,9 +21,12 @@ mod kernel;
 mod log;
 mod memory;
 mod mounts;
+mod netlink;
+mod peers;
 mod port;
 mod preload;
 mod privileges;
+mod sockets;
 mod state;
 
 use args::Args;
