@@ -14,6 +14,8 @@
 //! account,db=P,through=N               the database is sound and has transactions 1..=N, each whole
 //! facts,disk=D,sectors=S               what the kernel says of a disk, once it has S sectors (0: now)
 //! memory,mib=M,kib_a_second=K,seconds=S  rewrite random pages of M MiB of memory, each checked before
+//! listen,port=P,connections=N          take what comes over N TCP connections, one after the other
+//! talk,to=A:P,kib_a_second=K,seconds=S,each_kib=E  send it there, over a new connection for each E KiB
 //! trim,dir=D                           discard what the file system there does not use
 //! again                                begin with the first step, for the next round, and so for ever
 //! forever                              say so and wait, so that the host can cut the power
@@ -37,6 +39,7 @@ mod outcome;
 mod pages;
 mod pattern;
 mod step;
+mod talk;
 
 use std::process::ExitCode;
 
@@ -95,6 +98,8 @@ fn run(text: &str, round: u64) -> Result<Verdict, ProbeError> {
         "account" => database::account(&step),
         "facts" => facts::tell(&step),
         "memory" => memory::rewrite(&step),
+        "listen" => talk::listen(&step),
+        "talk" => talk::talk(&step),
         "trim" => facts::trim(&step),
         "forever" => {
             say(&format!("waiting uptime_ms={}", uptime_ms()));
