@@ -1,6 +1,7 @@
 //! What the admin API tells of the agents in guests.
 
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use utoipa::ToSchema;
 
 /// The channel to the agent in a VM's guest, and what came over it. The guest says it: nothing of it is proved but
@@ -26,6 +27,43 @@ pub struct GuestStatus {
     /// What the guest has said of its disks since it began to say so last.
     #[serde(default)]
     pub hints: GuestHints,
+    /// What the guest has exchanged over TCP since its agent began to say so; none without `guest.sockets`, or if it does not.
+    #[serde(default)]
+    pub traffic: Option<GuestTraffic>,
+}
+
+/// What a guest has exchanged with others over TCP, since the first message about that of its agent's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GuestTraffic {
+    /// Addresses that are known.
+    pub peers: u64,
+    /// Bytes both ways with them.
+    pub bytes: u64,
+    /// Bytes with addresses that were dropped, since there were more than 1,024.
+    pub dropped_bytes: u64,
+    /// The time of these bytes: from the first message to the last one.
+    pub span_seconds: f64,
+    /// How long ago the last message came.
+    pub age_seconds: f64,
+}
+
+/// Whom a guest speaks with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GuestPeers {
+    /// All together; none if the guest has said nothing since QEMU connected.
+    pub traffic: Option<GuestTraffic>,
+    /// Each address, the most bytes first.
+    pub peers: Vec<GuestPeer>,
+}
+
+/// Another end of a guest's connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GuestPeer {
+    /// Its IP address.
+    #[schema(value_type = String, example = "10.0.0.5")]
+    pub address: IpAddr,
+    /// Bytes both ways, over all connections with it.
+    pub bytes: u64,
 }
 
 /// What a guest says of ranges of its disks.

@@ -15,6 +15,8 @@ pub struct GuestConfig {
     pub socket_mode: Text<Mode>,
     /// The group that owns them.
     pub socket_group: Option<String>,
+    /// Whether it is kept what guests say of whom they speak with.
+    pub sockets: bool,
 }
 
 impl Default for GuestConfig {
@@ -23,6 +25,7 @@ impl Default for GuestConfig {
             directory: Text(Switch::Off),
             socket_mode: Text(Mode::new(0o660)),
             socket_group: None,
+            sockets: false,
         }
     }
 }

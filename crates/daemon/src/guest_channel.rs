@@ -4,7 +4,8 @@
 //! it cuts its bytes. What it says changes what is shown of it, and nothing else.
 
 use super::guest_hints::{Expected, GuestHints};
-use api::guests::{GuestFrames, GuestHints as Hints, GuestMemory, GuestStatus};
+use super::guest_peers::Peers;
+use api::guests::{GuestFrames, GuestHints as Hints, GuestMemory, GuestPeers, GuestStatus};
 use guest_protocol::{
     ByteRange, Counts, Frame, Hello, Memory, Message, PADDING, Quota, Receiver, Serial,
 };
@@ -37,6 +38,8 @@ struct Said {
     before: Counts,
     /// Ranges that were too many, or of no disk of the VM.
     refused_ranges: u64,
+    /// Whom the guest speaks with; none if that is not kept.
+    peers: Option<Peers>,
 }
 
 impl Said {
@@ -47,11 +50,13 @@ impl Said {
                 self.refused_ranges = 0;
             }
             Message::Memory(memory) => self.memory = Some((Instant::now(), *memory)),
+            Message::Sockets(sockets) => {
+                if let Some(peers) = &mut self.peers {
+                    peers.take(Instant::now(), sockets);
+                }
+            }
             // Shards are told of some; they are counted as every message is.
-            Message::Classes { .. }
-            | Message::ReadAhead { .. }
-            | Message::Used(_)
-            | Message::Sockets(_) => {}
+            Message::Classes { .. } | Message::ReadAhead { .. } | Message::Used(_) => {}
         }
     }
 
@@ -61,12 +66,26 @@ impl Said {
             before,
             // What the guest has said holds until it says something else, or its disks leave.
             refused_ranges: self.refused_ranges,
+            peers: self.peers.is_some().then(Peers::default),
             ..Self::default()
         };
     }
 }
 
 impl Heard {
+    /// Nothing was said yet; whether it will be kept whom the guest speaks with.
+    pub(super) fn new(keeps_peers: bool) -> Self {
+        Self(Mutex::new(Said {
+            peers: keeps_peers.then(Peers::default),
+            ..Said::default()
+        }))
+    }
+
+    /// Whom the guest speaks with; none if that is not kept.
+    pub(super) fn peers(&self) -> Option<GuestPeers> {
+        self.lock().peers.as_ref().map(Peers::shown)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Said> {
         // A panic elsewhere leaves what was said whole: every change is one assignment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -102,6 +121,7 @@ impl Heard {
                 refused_ranges: said.refused_ranges,
                 ..Hints::default()
             },
+            traffic: said.peers.as_ref().and_then(Peers::traffic),
         }
     }
 }
@@ -302,6 +322,39 @@ mod tests {
         let shown = heard.shown("s".to_owned(), None);
         assert_eq!((shown.process, shown.memory), (None, None));
         assert_eq!(shown.frames.messages, 1, "counts stay");
+    }
+
+    fn sockets(sequence: u32, bytes: u64) -> Vec<u8> {
+        let mut frame = Vec::new();
+        let message = Message::Sockets(vec![guest_protocol::Socket {
+            peer: "::ffff:10.0.0.2".parse().unwrap(),
+            bytes,
+        }]);
+        Frame { sequence, message }.encode(&mut frame);
+        frame
+    }
+
+    #[tokio::test]
+    async fn whom_a_guest_speaks_with_is_kept_if_the_configuration_says_so_and_while_it_is_there() {
+        for keeps in [true, false] {
+            let heard = Arc::new(Heard::new(keeps));
+            let (ours, mut agent) = pair();
+            let serving = tokio::spawn(served(ours, Arc::clone(&heard), hello(0, [])));
+            agent
+                .write_all(&[sockets(0, 5), sockets(1, 7)].concat())
+                .unwrap();
+            let shown = until(&heard, |shown| shown.frames.messages == 2).await;
+            let bytes = shown.traffic.map(|traffic| traffic.bytes);
+            assert_eq!(bytes, keeps.then_some(7));
+            let peers = heard.peers().map(|peers| peers.peers.len());
+            assert_eq!(peers, keeps.then_some(1));
+            drop(agent);
+            serving.await.unwrap();
+            let left = heard
+                .peers()
+                .map(|peers| (peers.traffic, peers.peers.len()));
+            assert_eq!(left, keeps.then_some((None, 0)));
+        }
     }
 
     /// Bytes that come one by one: each read is followed by a pause, so there are few of them.

@@ -13,7 +13,9 @@ use super::guest_hints::GuestHints;
 use super::registry::{Entry, Registry};
 use super::shards::Shards;
 use super::sockets::{Place, Sockets};
-use api::guests::GuestStatus;
+use api::guests::{GuestPeers, GuestStatus};
+use api::problem::ProblemKind;
+use api::types::Problem;
 use configuration::{GuestConfig, Name, serial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -115,7 +117,7 @@ impl GuestSockets {
             if before.is_some_and(|channel| channel.accepting.is_ok()) {
                 continue;
             }
-            let heard: Arc<Heard> = Arc::default();
+            let heard = Arc::new(Heard::new(self.config.sockets));
             let accepting = self.open(&vm, &path, &heard);
             if let Err(reason) = &accepting
                 && before.is_none()
@@ -166,6 +168,24 @@ impl GuestSockets {
         let channel = state.channels.get(vm)?;
         let error = channel.accepting.as_ref().err().cloned();
         Some(channel.heard.shown(path, error))
+    }
+
+    /// Whom a VM's guest speaks with, as its agent says.
+    ///
+    /// # Errors
+    /// If the configuration does not let guests say it, or no VM of this name has a channel.
+    pub(super) fn peers(&self, vm: &Name) -> Result<GuestPeers, Problem> {
+        let state = self.lock();
+        let refused = || {
+            let detail = "what guests say of their sockets is not kept";
+            let remedy = "set guest.directory and guest.sockets = true in the configuration, and restart the daemon";
+            Problem::new(ProblemKind::Refused, detail).with_remedy(remedy)
+        };
+        match state.channels.get(vm) {
+            _ if !self.config.sockets || self.config.socket(vm).is_none() => Err(refused()),
+            None => Err(Problem::no_such_vm(vm.as_str())),
+            Some(channel) => channel.heard.peers().ok_or_else(refused),
+        }
     }
 }
 

@@ -35,6 +35,7 @@ mod exports;
 mod flash_size;
 mod guest_channel;
 mod guest_hints;
+mod guest_peers;
 mod guest_sockets;
 mod hand_overs;
 mod image_view;

@@ -19,6 +19,7 @@ use super::cluster::Cluster;
 use super::control::Control;
 use super::debts::settle_debts;
 use super::error::{ServeError, ServeErrorKind};
+use super::guest_sockets::GuestSockets;
 use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
 use super::log;
@@ -156,8 +157,8 @@ async fn run(
     let_go_of_sockets(&control, sockets, nbd_socket(config));
 
     let (end_admin, admin_ends) = watch::channel(false);
-    let admin =
-        serve_admin(config, sockets, (&control, seen), admin_ends).map_err(|error| error.told())?;
+    let admin = serve_admin(config, sockets, (&control, seen, &guests), admin_ends)
+        .map_err(|error| error.told())?;
     let (end_nbd, nbd_ends) = watch::channel(false);
     let mut nbd = JoinSet::new();
     let told_early = tokio::select! {
@@ -273,13 +274,13 @@ async fn serve_nbd(
 fn serve_admin(
     config: &Config,
     sockets: &Arc<Sockets>,
-    (control, seen): (&Arc<Control>, Option<Seen>),
+    (control, seen, guests): (&Arc<Control>, Option<Seen>, &Arc<GuestSockets>),
     ends: watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, ListenError> {
     let mut tasks = JoinSet::new();
     let (listener, place) = listen::admin(&config.daemon, sockets)?;
     let disk_details = config.daemon.metrics_disk_details;
-    let router = admin::router(Arc::clone(control), seen, disk_details);
+    let router = admin::router(Arc::clone(control), seen, Arc::clone(guests), disk_details);
     let serving = admin::serve(listener, router, ends.clone());
     tasks.spawn(async move {
         let _place = place;

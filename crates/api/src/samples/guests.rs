@@ -1,6 +1,6 @@
 //! What a made-up guest says.
 
-use crate::guests::{GuestFrames, GuestHints, GuestMemory, GuestStatus};
+use crate::guests::{GuestFrames, GuestHints, GuestMemory, GuestStatus, GuestTraffic};
 
 pub(super) fn guest() -> GuestStatus {
     GuestStatus {
@@ -29,5 +29,12 @@ pub(super) fn guest() -> GuestStatus {
             wanted_bytes: 300 << 20,
             kept_out_blocks: 256,
         },
+        traffic: Some(GuestTraffic {
+            peers: 3,
+            bytes: 90 << 20,
+            dropped_bytes: 0,
+            span_seconds: 600.0,
+            age_seconds: 4.0,
+        }),
     }
 }

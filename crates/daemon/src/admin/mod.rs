@@ -6,6 +6,7 @@ mod attaching;
 mod caches;
 mod cluster;
 mod connections;
+mod guests;
 mod moves;
 mod names;
 mod refusal;
@@ -20,6 +21,7 @@ use refusal::Refusal;
 
 use crate::Control;
 use crate::assembly::Seen;
+use crate::guest_sockets::GuestSockets;
 use crate::metrics;
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
@@ -44,7 +46,12 @@ type Body = Result<Bytes, BytesRejection>;
 type Answer<T> = Result<Json<T>, Refusal>;
 
 /// The whole API, for the admin socket. `disk_details`: see [`metrics::render`].
-pub(crate) fn router(control: Arc<Control>, seen: Option<Seen>, disk_details: bool) -> Router {
+pub(crate) fn router(
+    control: Arc<Control>,
+    seen: Option<Seen>,
+    guests: Arc<GuestSockets>,
+    disk_details: bool,
+) -> Router {
     let recording = get(show_recording)
         .post(start_recording)
         .delete(stop_recording);
@@ -58,6 +65,7 @@ pub(crate) fn router(control: Arc<Control>, seen: Option<Seen>, disk_details: bo
         .route("/v1/recording", recording)
         .merge(write_back::routes())
         .merge(vms::routes())
+        .merge(guests::routes(guests))
         .merge(caches::routes())
         .merge(roaming::routes())
         .merge(resources::routes())
@@ -120,6 +128,7 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         vms::change_vm,
         vms::reset_vm,
         vms::show_image,
+        guests::show_peers,
         caches::change_policy,
         caches::reset_policy,
         caches::show_advice,

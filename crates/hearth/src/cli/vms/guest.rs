@@ -1,10 +1,19 @@
 //! What is known of the agent in a guest, as text.
 
 use crate::terminal::quantity;
-use api::guests::{GuestFrames, GuestHints, GuestMemory, GuestStatus};
+use api::guests::{GuestFrames, GuestHints, GuestMemory, GuestStatus, GuestTraffic};
+
+/// All that is known of it.
+pub(super) fn lines(guest: &GuestStatus) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("guest", words(guest))];
+    lines.extend(guest.memory.as_ref().map(|said| ("", memory(said))));
+    lines.extend(hints(&guest.hints).map(|said| ("", said)));
+    lines.extend(guest.traffic.as_ref().map(|said| ("", traffic(said))));
+    lines
+}
 
 /// How the agent in the guest is reached.
-pub(super) fn words(guest: &GuestStatus) -> String {
+fn words(guest: &GuestStatus) -> String {
     let GuestFrames {
         messages, dropped, ..
     } = guest.frames;
@@ -23,7 +32,7 @@ pub(super) fn words(guest: &GuestStatus) -> String {
 }
 
 /// What the agent says of the guest's memory.
-pub(super) fn memory(memory: &GuestMemory) -> String {
+fn memory(memory: &GuestMemory) -> String {
     format!(
         "{} of memory available, {} of page cache, pressure {:.2}%; {:.0}s ago",
         quantity::bytes(memory.available_bytes),
@@ -34,7 +43,7 @@ pub(super) fn memory(memory: &GuestMemory) -> String {
 }
 
 /// What the agent says of ranges of the disks; nothing, if it says nothing.
-pub(super) fn hints(hints: &GuestHints) -> Option<String> {
+fn hints(hints: &GuestHints) -> Option<String> {
     let GuestHints {
         ranges,
         refused_ranges,
@@ -54,4 +63,22 @@ pub(super) fn hints(hints: &GuestHints) -> Option<String> {
         quantity::bytes(keep_out_bytes),
         quantity::bytes(wanted_bytes),
     ))
+}
+
+/// What the agent says of whom the guest speaks with.
+fn traffic(traffic: &GuestTraffic) -> String {
+    let dropped = match traffic.dropped_bytes {
+        0 => String::new(),
+        some => format!(
+            ", {} more with addresses that were dropped",
+            quantity::bytes(some)
+        ),
+    };
+    format!(
+        "{} exchanged over TCP with {} addresses in {:.0}s{dropped}; {:.0}s ago",
+        quantity::bytes(traffic.bytes),
+        traffic.peers,
+        traffic.span_seconds,
+        traffic.age_seconds
+    )
 }

@@ -154,14 +154,7 @@ pub(super) fn vm(out: &mut String, vm: &VmStatus) -> fmt::Result {
     }
     lines.push(("memory", in_memory(&vm.counters)));
     if let Some(guest) = &vm.guest {
-        lines.push(("guest", guest::words(guest)));
-        lines.extend(
-            guest
-                .memory
-                .iter()
-                .map(|memory| ("", guest::memory(memory))),
-        );
-        lines.extend(guest::hints(&guest.hints).map(|hints| ("", hints)));
+        lines.extend(guest::lines(guest));
     }
     facts(out, &lines)?;
     for of in &vm.shares {
