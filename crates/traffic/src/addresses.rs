@@ -105,6 +105,11 @@ impl Addresses {
         self.of.get(&address).copied()
     }
 
+    /// The VM of this name, as its place in [`vms`](Self::vms).
+    pub fn called(&self, name: &str) -> Option<usize> {
+        self.vms.iter().position(|vm| vm == name)
+    }
+
     /// All VMs.
     pub fn vms(&self) -> &[String] {
         &self.vms

@@ -1,6 +1,7 @@
 //! The part that acts: a socket or a file, and a clock.
 
 use crate::addresses::Addresses;
+use crate::agents::{Agents, Heard, Said};
 use crate::conntrack::{Connections, ConntrackError};
 use crate::limits::{DATAGRAM_BYTES_MAX, TABLE_BYTES_MAX};
 use crate::sflow::Datagram;
@@ -8,6 +9,7 @@ use crate::tally::Tally;
 use groups::limits::SOURCES_MAX;
 use groups::{Smoothing, TrafficError, TrafficMatrix};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::{SocketAddr, UdpSocket};
@@ -36,18 +38,28 @@ pub enum CollectError {
     /// What the table says.
     #[error(transparent)]
     Conntrack(#[from] ConntrackError),
+    /// The daemon that was asked what agents have said.
+    #[error("what the agents in guests say cannot be asked for")]
+    Agents(#[source] Unasked),
     /// The VMs.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
 }
 
+/// Why a daemon did not answer.
+pub type Unasked = Box<dyn Error + Send + Sync>;
+
+/// Asks a daemon what the agents in the guests of its VMs have said.
+pub type Ask<'a> = &'a mut dyn FnMut() -> Result<Vec<Said>, Unasked>;
+
 /// Where traffic is heard of.
-#[derive(Clone, Debug)]
-pub enum Source {
+pub enum Source<'a> {
     /// sFlow datagrams that come to this address.
     Sflow(SocketAddr),
     /// The table of connections in this file.
     Conntrack(PathBuf),
+    /// The agents in guests, asked at the beginning and after each interval.
+    Agents(Ask<'a>),
 }
 
 /// What was collected.
@@ -57,18 +69,18 @@ pub struct Collected {
     pub traffic: TrafficMatrix,
     /// Bytes with an end that is no VM of the table.
     pub unknown_bytes: u64,
-    /// Datagrams that were taken, or readings of the table.
+    /// Datagrams that were taken, readings of the table, or reports of agents.
     pub taken: u64,
     /// Datagrams that were no sFlow, or of more agents than are kept.
     pub refused: u64,
 }
 
-/// Collects for `total`, in intervals. `told` hears of each interval's end with how many datagrams or readings were taken.
+/// Collects for `total`, in intervals. `told` hears of each interval's end with how much was taken.
 ///
 /// # Errors
-/// If the socket or the table cannot be used.
+/// If the socket or the table cannot be used, or the daemon does not answer.
 pub fn collect(
-    source: &Source,
+    source: Source<'_>,
     addresses: &Addresses,
     interval: Duration,
     total: Duration,
@@ -76,6 +88,7 @@ pub fn collect(
 ) -> Result<Collected, CollectError> {
     let begin = Instant::now();
     let mut collector = Collector {
+        begin,
         addresses,
         smoothing: Smoothing::new(),
         tallies: BTreeMap::new(),
@@ -84,12 +97,12 @@ pub fn collect(
         refused: 0,
     };
     let mut input = Input::open(source)?;
-    // A table's first reading is what the second one is compared with.
+    // A table's and the agents' first reading is what the second one is compared with.
     input.until(begin, &mut collector)?;
     while begin.elapsed() < total {
         let from = Instant::now();
         input.until(begin + (from - begin + interval).min(total), &mut collector)?;
-        collector.end_interval(begin, from)?;
+        collector.end_interval(from)?;
         told(collector.taken);
     }
     Ok(Collected {
@@ -101,12 +114,15 @@ pub fn collect(
 }
 
 /// An open source.
-enum Input {
+enum Input<'a> {
     Sflow(SocketAddr, UdpSocket),
     Conntrack(PathBuf, Connections),
+    /// With when they were asked last.
+    Agents(Ask<'a>, Agents, Option<Instant>),
 }
 
 struct Collector<'a> {
+    begin: Instant,
     addresses: &'a Addresses,
     smoothing: Smoothing,
     /// By agent, since two agents may see the same packet.
@@ -116,22 +132,20 @@ struct Collector<'a> {
     refused: u64,
 }
 
-impl Input {
-    fn open(source: &Source) -> Result<Self, CollectError> {
+impl<'a> Input<'a> {
+    fn open(source: Source<'a>) -> Result<Self, CollectError> {
         match source {
             Source::Sflow(address) => {
                 let socket = UdpSocket::bind(address);
-                let socket = socket.map_err(|source| CollectError::Socket {
-                    address: *address,
-                    source,
-                })?;
-                Ok(Self::Sflow(*address, socket))
+                let socket = socket.map_err(|source| CollectError::Socket { address, source })?;
+                Ok(Self::Sflow(address, socket))
             }
-            Source::Conntrack(path) => Ok(Self::Conntrack(path.clone(), Connections::default())),
+            Source::Conntrack(path) => Ok(Self::Conntrack(path, Connections::default())),
+            Source::Agents(ask) => Ok(Self::Agents(ask, Agents::default(), None)),
         }
     }
 
-    /// Collects until `deadline`; a table is read then.
+    /// Collects until `deadline`; a table is read, and agents are asked, then.
     fn until(
         &mut self,
         deadline: Instant,
@@ -154,6 +168,16 @@ impl Input {
                 let tally = collector.tallies.entry("conntrack".to_owned()).or_default();
                 connections.read(&table, collector.addresses, tally)?;
                 collector.taken += 1;
+                Ok(())
+            }
+            Self::Agents(ask, agents, last) => {
+                std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
+                let asked = Instant::now();
+                let said = ask().map_err(CollectError::Agents)?;
+                let since = last.replace(asked).map(|last| asked - last);
+                for heard in agents.read(said, since, collector.addresses) {
+                    collector.hear(&heard)?;
+                }
                 Ok(())
             }
         }
@@ -205,10 +229,9 @@ impl Collector<'_> {
     }
 
     /// Hands the tallies over. An agent that was silent has seen nothing.
-    fn end_interval(&mut self, begin: Instant, from: Instant) -> Result<(), TrafficError> {
-        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    fn end_interval(&mut self, from: Instant) -> Result<(), TrafficError> {
         let interval = units::Duration::from_nanos(nanos(from.elapsed()).max(1));
-        let now = units::Instant::from_nanos(nanos(begin.elapsed()));
+        let now = self.now();
         for (agent, tally) in &mut self.tallies {
             let tally = std::mem::take(tally);
             self.unknown_bytes = self.unknown_bytes.saturating_add(tally.unknown_bytes());
@@ -217,6 +240,24 @@ impl Collector<'_> {
         }
         Ok(())
     }
+
+    /// Takes what a guest has exchanged. Each guest is a source: of a pair that both ends tell of the larger rate counts.
+    fn hear(&mut self, heard: &Heard) -> Result<(), TrafficError> {
+        let interval = units::Duration::from_nanos(nanos(heard.interval).max(1));
+        let tally = &heard.tally;
+        self.unknown_bytes = self.unknown_bytes.saturating_add(tally.unknown_bytes());
+        self.taken += 1;
+        let (now, pairs) = (self.now(), tally.exchanged(self.addresses));
+        self.smoothing.report(&heard.vm, interval, now, &pairs)
+    }
+
+    fn now(&self) -> units::Instant {
+        units::Instant::from_nanos(nanos(self.begin.elapsed()))
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -248,7 +289,7 @@ mod tests {
         let addresses = Addresses::parse("web,52:54:00:00:00:01\ndb,52:54:00:00:00:02\n").unwrap();
         let mut intervals = 0;
         let found = collect(
-            &Source::Sflow(free),
+            Source::Sflow(free),
             &addresses,
             SHORT / 3,
             SHORT,
@@ -272,12 +313,62 @@ mod tests {
         std::fs::write(&path, line).unwrap();
         let addresses = Addresses::parse("web,10.0.0.1\ndb,10.0.0.2\n").unwrap();
         let source = Source::Conntrack(path);
-        let found = collect(&source, &addresses, SHORT / 3, SHORT, &mut |_| {}).unwrap();
+        let found = collect(source, &addresses, SHORT / 3, SHORT, &mut |_| {}).unwrap();
         assert!(found.taken >= 3, "{found:?}");
         // Nothing was carried between the readings.
         assert!(found.traffic.total() < 1e-9);
         let missing = Source::Conntrack(folder.path().join("none"));
-        let refused = collect(&missing, &addresses, SHORT, SHORT, &mut |_| {});
+        let refused = collect(missing, &addresses, SHORT, SHORT, &mut |_| {});
         assert!(matches!(refused, Err(CollectError::Table { .. })));
+    }
+
+    /// Two guests that exchange 4,000 bytes a second, one of which says less, and a third that lies.
+    #[test]
+    fn a_pair_that_both_ends_tell_of_counts_once() {
+        let addresses = Addresses::parse("web,10.0.0.1\ndb,10.0.0.2\nbad,10.0.0.3\n").unwrap();
+        let began = Instant::now();
+        let mut ask = || {
+            let span = Duration::from_secs(1) + began.elapsed();
+            let said = |vm: &str, peers: &[(&str, u64)]| Said {
+                vm: vm.to_owned(),
+                span,
+                age: Duration::ZERO,
+                peers: peers
+                    .iter()
+                    .map(|(peer, rate)| (peer.parse().unwrap(), rate * nanos(span) / 1_000_000_000))
+                    .collect(),
+            };
+            Ok(vec![
+                said("web", &[("10.0.0.2", 4_000), ("192.0.2.9", 50)]),
+                said("db", &[("10.0.0.1", 3_000)]),
+                said("bad", &[("10.0.0.1", 900_000)]),
+            ])
+        };
+        let source = Source::Agents(&mut ask);
+        let found = collect(source, &addresses, SHORT / 3, SHORT, &mut |_| {}).unwrap();
+        assert!(found.taken >= 6, "{found:?}");
+        assert!(found.unknown_bytes > 0);
+        let place = |name: &str| {
+            let names = found.traffic.names();
+            names.iter().position(|one| one == name).unwrap()
+        };
+        let rate = |one: &str, other: &str| found.traffic.rate(place(one), place(other));
+        assert!((3_900.0..4_100.0).contains(&rate("web", "db")), "{found:?}");
+        assert!((890_000.0..910_000.0).contains(&rate("web", "bad")));
+        assert!(rate("db", "bad") < 1e-9);
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_answer_ends_it_with_its_reason() {
+        let mut ask = || Err("nobody there".into());
+        let refused = collect(
+            Source::Agents(&mut ask),
+            &Addresses::default(),
+            SHORT,
+            SHORT,
+            &mut |_| {},
+        );
+        let reason = refused.unwrap_err();
+        assert_eq!(reason.source().unwrap().to_string(), "nobody there");
     }
 }

@@ -87,7 +87,7 @@ pub enum Command {
     Group(Box<Group>),
     /// Collect who talks to whom, as csv for `hearth group plan`
     ///
-    /// From sFlow datagrams, or from the kernel's table of connections. What has an end that is none of the VMs is counted
+    /// From sFlow datagrams, from the kernel's table of connections, or from the agents in the guests of this host. What has an end that is none of the VMs is counted
     /// and not named.
     Traffic(Traffic),
     /// Print how a disk is attached to a VM: libvirt's XML, and what QEMU and Cloud Hypervisor take

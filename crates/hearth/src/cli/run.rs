@@ -67,7 +67,9 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Cache(Cache::Check(check)) => offline::check(check, global.json),
         Command::Recover(command) => recover::run(command, global.json),
         Command::Group(of) if let Group::Plan(asked) = &**of => group::plan(asked, global.json),
-        Command::Traffic(arguments) => traffic::run(arguments, global.json),
+        Command::Traffic(arguments) => {
+            traffic::run(&Client::new(&global.socket), arguments, global.json)
+        }
         Command::Mrc(arguments) => mrc::run(arguments, global.json),
         Command::Advise(arguments) if !arguments.asks_host() => advise::run(arguments, global.json),
         Command::Plan(arguments) if let Some(loads) = &arguments.loads => {

@@ -1,7 +1,11 @@
 //! `hearth traffic`: who talks to whom, by the crate `traffic`; its csv is what `hearth group plan` reads.
 
+mod agents;
+
 use crate::terminal::exit::{CliError, Exit, chain};
 use crate::terminal::{Progress, to_json};
+use agents::Agents;
+use api::client::{Client, ClientError};
 use clap::{ArgGroup, Args, ValueHint};
 use groups::TrafficMatrix;
 use serde::Serialize;
@@ -26,10 +30,14 @@ pub struct Traffic {
     #[arg(long, value_name = "FILE", group = "source", num_args = 0..=1, default_missing_value = "/proc/net/nf_conntrack")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub conntrack: Option<PathBuf>,
+    /// Ask the daemon what the agents in the guests of this host say, which run with --sockets; needs `guest.sockets` in its
+    /// configuration
+    #[arg(long, group = "source")]
+    pub agents: bool,
     /// How long traffic is collected
     #[arg(long = "for", value_name = "TIME", default_value = "5min", value_parser = span)]
     pub total: Duration,
-    /// How often it is summed up, and the table of connections read
+    /// How often it is summed up, the table of connections read, and the daemon asked
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub interval: Duration,
 }
@@ -49,7 +57,7 @@ struct Answer<'a> {
     pairs: Vec<Pair<'a>>,
     /// Bytes with an end that is no VM of the table.
     unknown_bytes: u64,
-    /// Datagrams, or readings of the table.
+    /// Datagrams, readings of the table, or reports of agents.
     taken: u64,
     refused: u64,
 }
@@ -61,29 +69,28 @@ struct Pair<'a> {
 }
 
 /// Collects and returns what to print.
-pub(crate) fn run(asked: &Traffic, json: bool) -> Result<Vec<u8>, CliError> {
+pub(crate) fn run(client: &Client, asked: &Traffic, json: bool) -> Result<Vec<u8>, CliError> {
     let addresses = addresses(&asked.addresses)?;
-    let source = match (&asked.sflow, &asked.conntrack) {
-        (Some(address), _) => Source::Sflow(*address),
-        (None, Some(path)) => Source::Conntrack(path.clone()),
+    let agents = Agents::new(client)?;
+    let mut ask = || agents.said();
+    let (source, things) = match (&asked.sflow, &asked.conntrack) {
+        (Some(address), _) => (Source::Sflow(*address), "datagrams"),
+        (None, Some(path)) => (Source::Conntrack(path.clone()), "readings"),
+        (None, None) if asked.agents => (Source::Agents(&mut ask), "reports"),
         (None, None) => {
             return Err(CliError::new(Exit::Usage, "no source was given")
                 .with_remedy("--sflow 0.0.0.0:6343"));
         }
     };
     let mut progress = Progress::new("listening");
-    let things = asked.sflow.map_or("readings", |_| "datagrams");
     let (interval, total) = (asked.interval.to_std(), asked.total.to_std());
-    let found = collect(&source, &addresses, interval, total, &mut |taken| {
+    let found = collect(source, &addresses, interval, total, &mut |taken| {
         progress.count_of(taken, things);
     });
     drop(progress);
-    let found = found.map_err(|error| refused(&error))?;
+    let found = found.map_err(refused)?;
     if found.taken == 0 {
-        let message = format!("no sFlow datagram came in {}", asked.total);
-        return Err(CliError::new(Exit::Failed, message).with_remedy(
-            "let hsflowd, Open vSwitch or the switch send to this address, or a longer --for",
-        ));
+        return Err(nothing(asked));
     }
     let pairs = pairs(&found.traffic);
     if json {
@@ -110,9 +117,30 @@ fn addresses(path: &Path) -> Result<Addresses, CliError> {
     })
 }
 
-fn refused(error: &CollectError) -> CliError {
-    let told = CliError::of(Exit::Failed, error);
+/// Nobody has told anything.
+fn nothing(asked: &Traffic) -> CliError {
+    let (what, remedy) = if asked.agents {
+        (
+            "no agent in a guest said whom it speaks with",
+            "let hearth-guest run with --sockets in the guests: hearth vm show NAME says whether one speaks; or a longer --for",
+        )
+    } else {
+        (
+            "no sFlow datagram came",
+            "let hsflowd, Open vSwitch or the switch send to this address, or a longer --for",
+        )
+    };
+    let message = format!("{what} in {}", asked.total);
+    CliError::new(Exit::Failed, message).with_remedy(remedy)
+}
+
+fn refused(error: CollectError) -> CliError {
+    let told = CliError::of(Exit::Failed, &error);
     match error {
+        CollectError::Agents(why) => match why.downcast::<ClientError>() {
+            Ok(why) => CliError::from(*why),
+            Err(_) => told,
+        },
         CollectError::Socket { .. } => {
             told.with_remedy("an address of this host, and a port that nobody uses")
         }
