@@ -45,6 +45,7 @@ install-guest:
 	install -D -m 0644 -t $(LIBDIR)/systemd/system packaging/hearth-guest.service
 	install -D -m 0644 packaging/hearth-guest.sysusers $(LIBDIR)/sysusers.d/hearth-guest.conf
 	install -D -m 0644 packaging/hearth-guest.rules $(LIBDIR)/udev/rules.d/60-hearth-guest.rules
+	install -D -m 0644 packaging/hearth-guest-sockets.conf $(SHARE)/hearth-guest/sockets.conf
 
 demo:
 	@scripts/setup.sh demo

@@ -206,6 +206,17 @@ impl Package {
         Process::start(lab, name, &mut command)
     }
 
+    /// Lets the agent for guests tell whom they speak with, as its operator does.
+    ///
+    /// # Errors
+    ///
+    /// When the drop-in is not installed.
+    pub fn let_agent_tell_sockets(&self) -> anyhow::Result<()> {
+        let shipped = self.path("/usr/share/hearth-guest/sockets.conf");
+        let text = fs::read_to_string(shipped).context("the drop-in for sockets")?;
+        self.drop_in_of(AGENT_UNIT, "sockets.conf", &text)
+    }
+
     /// Runs another command of the unit to its end, with what the manager tells it.
     ///
     /// # Errors

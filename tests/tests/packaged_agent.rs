@@ -1,5 +1,5 @@
 //! The unit of the agent for guests as it is installed: under all that it takes away the agent watches, remembers, and reads
-//! ahead after it has begun anew.
+//! ahead after it has begun anew. It sees the guest's connections only with the drop-in for that.
 
 use std::fs;
 use std::path::Path;
@@ -77,6 +77,29 @@ fn the_agent_remembers_and_reads_ahead_under_its_unit() {
         again.terminate()?;
         // The sandbox leaves the machine's own folder alone.
         ensure!(!Path::new("/var/lib/hearth-guest/history").exists());
+        Ok(())
+    });
+}
+
+#[test]
+fn the_agent_sees_the_guests_connections_only_with_the_drop_in_for_that() {
+    if !is_root("a sandbox") {
+        return;
+    }
+    scenario(PACKAGE_TOOLS, |lab| {
+        let package = Package::install_guest(lab)?;
+        let (user, _) = package.user_called("hearth-guest")?;
+        let refused = package.start_agent(lab, "refused", "--sockets")?;
+        wait_for(&refused, "the drop-in sockets.conf")?;
+        package.let_agent_tell_sockets()?;
+        package.verify_agent()?;
+        // The drop-in's own command line holds.
+        let agent = package.start_agent(lab, "allowed", "")?;
+        wait_for(&agent, "the host is told whom the guest speaks with")?;
+        wait_for(&agent, "watching: ")?;
+        is_confined(&agent, user)?;
+        let ended = agent.terminate()?;
+        ensure!(ended.success(), "{ended}");
         Ok(())
     });
 }

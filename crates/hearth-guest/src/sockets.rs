@@ -26,18 +26,26 @@ enum Trouble {
 }
 
 impl Sockets {
-    /// Opens the sockets of netlink.
+    /// Opens the sockets of netlink, and says in the journal what there is to tell.
     ///
     /// # Errors
     /// [`AgentError::Sockets`].
     pub(crate) fn open(interval: Duration) -> Result<Self, AgentError> {
-        Ok(Self {
+        let mut sockets = Self {
             netlink: Netlink::open().map_err(AgentError::Sockets)?,
             peers: Peers::default(),
             interval,
             next: Instant::ZERO,
             said: None,
-        })
+        };
+        match sockets.netlink.look() {
+            Ok(seen) => say(&format!(
+                "the host is told whom the guest speaks with: connections={}",
+                seen.len()
+            )),
+            Err(error) => drop(sockets.refused(&error)),
+        }
+        Ok(sockets)
     }
 
     /// A host listens that was told nothing yet: what it is told first, which begins the time that it counts.
