@@ -215,7 +215,23 @@ impl Guest {
         kit: &GuestKit,
         hearth: &Hearth,
         disk: &str,
+        named: (&str, &str),
+    ) -> anyhow::Result<Self> {
+        Self::boot_with_channel_and(lab, kit, hearth, disk, named, &[])
+    }
+
+    /// The same with more arguments of QEMU.
+    ///
+    /// # Errors
+    ///
+    /// When the daemon has no such disk or no channel, or QEMU cannot be started.
+    pub fn boot_with_channel_and(
+        lab: &Lab,
+        kit: &GuestKit,
+        hearth: &Hearth,
+        disk: &str,
         (name, steps): (&str, &str),
+        more: &[&str],
     ) -> anyhow::Result<Self> {
         let xml = hearth.json(&["xml", "--disk", disk, "--front-end", "nbd"])?;
         let words = xml["guest"]["qemu"].as_array().context("QEMU's words")?;
@@ -227,6 +243,7 @@ impl Guest {
         // The agent tells its disks by their serial numbers.
         let device = format!("virtio-blk-pci,drive=disk,serial={disk}");
         arguments.extend(["-blockdev", &drive, "-device", &device]);
+        arguments.extend(more);
         Self::start(lab, kit, name, steps, &arguments)
     }
 
