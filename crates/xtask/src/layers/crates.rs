@@ -58,6 +58,7 @@ pub(super) const TABLE: &[Crate] = &[
     pure("guards", "crates/guards", &[]),
     pure("core-guards", "crates/core-guards", &["guards"]),
     pure("units", "crates/units", &[]),
+    pure("events", "crates/events", &[]),
     pure("block-io", "crates/block-io", &["units"]),
     pure("policy", "crates/policy", &["units"]),
     pure("mrc", "crates/mrc", &["units", "policy"]),
@@ -178,7 +179,7 @@ pub(super) const TABLE: &[Crate] = &[
         ..shell(
             "executor",
             "crates/executor",
-            &["placement", "store", "units"],
+            &["events", "placement", "store", "units"],
         )
     },
     Crate {
@@ -202,6 +203,7 @@ pub(super) const TABLE: &[Crate] = &[
         "origin",
         "crates/origin",
         &[
+            "events",
             "units",
             "block-io",
             "medium",
@@ -234,6 +236,7 @@ pub(super) const TABLE: &[Crate] = &[
             &[
                 "at-rest",
                 "durable-file",
+                "events",
                 "units",
                 "block-io",
                 "policy",
@@ -251,7 +254,7 @@ pub(super) const TABLE: &[Crate] = &[
     },
     Crate {
         may_be_unsafe: false,
-        ..shell("link", "crates/link", &["units", "link-protocol"])
+        ..shell("link", "crates/link", &["events", "units", "link-protocol"])
     },
     shell(
         "load",
@@ -343,6 +346,7 @@ pub(super) const TABLE: &[Crate] = &[
             "crates/daemon",
             &[
                 "api",
+                "events",
                 "executor",
                 "hypervisor",
                 "placement",
@@ -381,6 +385,7 @@ pub(super) const TABLE: &[Crate] = &[
             "api",
             "configuration",
             "daemon",
+            "events",
             "monitor",
             "at-rest",
             "units",
