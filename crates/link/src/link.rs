@@ -4,6 +4,7 @@ use crate::connection::{self, Incoming};
 use crate::error::LinkError;
 use crate::identity::{Identity, IdentityError, is_of, peer_name};
 use crate::limits::{EVENTS_QUEUED, FRAMES_QUEUED, HANDSHAKES_MAX, Times};
+use events::EventKind;
 use link_protocol::{Frame, Preface};
 use rustls::pki_types::ServerName;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -364,7 +365,12 @@ impl Link {
         // Dropping the other one's sender ends it.
         state.current = Some(new);
         room.next()?.send(Event::Linked { peer, version });
-        tracing::info!(peer = known.peer.name, version, "linked");
+        tracing::info!(
+            event = EventKind::PeerLinked.word(),
+            peer = known.peer.name,
+            version,
+            "linked"
+        );
         Some(state.serial)
     }
 
@@ -412,7 +418,12 @@ impl Link {
         }
         let reason = chain(why);
         if state.problem.as_ref() != Some(&reason) {
-            tracing::warn!(peer = known.peer.name, reason, "not linked");
+            tracing::warn!(
+                event = EventKind::PeerLost.word(),
+                peer = known.peer.name,
+                reason,
+                "not linked"
+            );
             (state.problem, state.remedy) = (Some(reason), why.remedy());
         }
     }

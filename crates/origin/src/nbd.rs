@@ -22,6 +22,7 @@ use crate::late::{self, Hold};
 use crate::{Condition, Keeping, NbdSpec, OpenError, Origin, Sources};
 use block_io::{BufPool, FailureKind, IoError, OriginDone, OriginGeometry, OriginOp, Token};
 use dial::{Connected, DialError};
+use events::EventKind;
 use nbd_client::{Client, Effect, LinkId, Report, Settings, Unfit};
 use nbd_protocol::Terms;
 use ring::{Mailbox, Ring};
@@ -210,15 +211,18 @@ impl NbdOrigin {
         match report {
             Report::Lost { why } => {
                 let kind = FailureKind::OriginLost;
-                tracing::warn!(kind = kind.name(), message_id = kind.message_id(),
+                tracing::warn!(event = EventKind::OriginLost.word(),
+                    kind = kind.name(), message_id = kind.message_id(),
                     origin = %self.spec, why, "origin connection lost");
             }
             Report::Connected { connections } => {
-                tracing::info!(origin = %self.spec, connections, "origin connected");
+                tracing::info!(event = EventKind::OriginBack.word(),
+                    origin = %self.spec, connections, "origin connected");
             }
             Report::OtherDisk { was, is } => {
                 let kind = FailureKind::OriginChanged;
-                tracing::error!(kind = kind.name(), message_id = kind.message_id(),
+                tracing::error!(event = EventKind::OriginChanged.word(),
+                    kind = kind.name(), message_id = kind.message_id(),
                     origin = %self.spec, %was, %is, "origin came back as another disk");
             }
         }

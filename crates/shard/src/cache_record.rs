@@ -10,6 +10,7 @@ use crate::control::Message;
 use crate::limits::RETIRE_TIME_MAX;
 use crate::retirement::{Record, RecordFile};
 use block_io::Token;
+use events::EventKind;
 use ring::Sender;
 use units::Instant;
 
@@ -100,14 +101,16 @@ impl CacheRecord {
         let spawned = thread.spawn(move || {
             let stored = file.store_in_order(record, token.0);
             if let Err(error) = &stored {
-                tracing::error!(%error, "{}", word.remains());
+                tracing::error!(event = EventKind::RecordFailed.word(),
+                    %error, "{}", word.remains());
             }
             let recorded = matches!(stored, Ok(true));
             // A shard that has ended needs no answer.
             let _ended = sender.send(Message::Recorded { token, recorded });
         });
         let error = spawned.err()?;
-        tracing::error!(%error, "no thread for the cache's record: {}", word.remains());
+        tracing::error!(event = EventKind::RecordFailed.word(),
+            %error, "no thread for the cache's record: {}", word.remains());
         self.ended(token, false)
     }
 
@@ -125,6 +128,7 @@ impl CacheRecord {
     pub(crate) fn take_late(&mut self, now: Instant) -> Option<Recorded> {
         let late = self.asked.filter(|asked| asked.deadline <= now)?;
         tracing::error!(
+            event = EventKind::RecordFailed.word(),
             cache = self.cache,
             "the state directory does not answer: {}",
             late.word.remains()

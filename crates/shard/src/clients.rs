@@ -19,6 +19,7 @@ use crate::error::ShardError;
 use crate::memory::ClientMemory;
 use crate::status::FrontEndStatus;
 use block_io::{IoError, Payload};
+use events::EventKind;
 use frontend::limits::STALL_TIME_MAX;
 use frontend::{Counters, FrontEnd, Incoming, PolledQueues, RequestKey, Reservation};
 use ring::Watch;
@@ -238,6 +239,7 @@ impl Clients {
             let disk = client.disk().and_then(&names).unwrap_or_default();
             let front_end = client.front_end();
             tracing::warn!(
+                event = EventKind::ClientCut.word(),
                 disk,
                 "an {front_end} client was cut off: it kept memory that others wait for, and did \
                 not send or receive for {STALL_TIME_MAX}"

@@ -15,6 +15,7 @@ use crate::status::{DiskPhase, DiskStatus, FrontEndStatus, GuestLatency, Request
 use crate::tap::Tap;
 use block_io::{BlockCipher, OriginGeometry};
 use cache::{Cache, DropReason, OfDirty, Tenure, Verb};
+use events::EventKind;
 use frontend::{Counters, FrontEnd, Offer};
 use origin::Origin;
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
@@ -133,7 +134,8 @@ impl Disk {
     pub(crate) fn set_size(&mut self, size: Bytes) -> bool {
         let before = std::mem::replace(&mut self.geometry.size, size);
         if before != size {
-            tracing::info!(disk = self.spec.name, from = %before, to = %size, "disk grown");
+            tracing::info!(event = EventKind::DiskGrown.word(),
+                disk = self.spec.name, %before, %size, "disk grown");
         }
         before != size
     }

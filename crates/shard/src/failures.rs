@@ -12,6 +12,7 @@
 
 use crate::limits::FAILURE_PAUSE;
 use block_io::{Extent, FailureKind, IoError, PAGE_BYTES};
+use events::EventKind;
 use std::io;
 use std::path::Path;
 use units::{BlockIndex, DiskSlot, Instant, Offset};
@@ -115,6 +116,7 @@ impl Repeats {
         let (cause_errno, cause) = failure.cause();
         let kind = failure.kind;
         tracing::warn!(
+            event = EventKind::FlashFailed.word(),
             kind = kind.name(), message_id = kind.message_id(), cache = at.cache,
             flash = %at.flash.display(), offset = offset(failure), length = length(failure),
             error = error_name, errno, cause_errno, cause, "the flash failed {}: {}", doing(kind), failure.error
@@ -136,6 +138,7 @@ impl Repeats {
         let (cause_errno, cause) = failure.cause();
         let kind = failure.kind;
         tracing::error!(
+            event = EventKind::OriginFailed.word(),
             kind = kind.name(),
             message_id = kind.message_id(),
             disk,
@@ -181,6 +184,7 @@ impl Repeats {
             return;
         }
         tracing::warn!(
+            event = EventKind::FlashDamaged.word(),
             kind = KIND.name(), message_id = KIND.message_id(), disk,
             offset = block.map(|block| block.start().get()), length = PAGE_BYTES,
             cache = at.cache, flash = %at.flash.display(), flash_offset = flash_offset.get(),

@@ -26,6 +26,7 @@ use cache::{Cache, Committed, Effect, LeftChunk, Recovered, Recovery};
 use device::Device;
 use device::interleaved::Interleaved;
 use device::uring::{FlashFile, OpenError, UringDevice};
+use events::EventKind;
 use flash_format::{FormatError, PAGE_BYTES, PageBytes, SUPERBLOCK_OFFSETS, Superblock};
 use ring::Ring;
 use units::errors::chain;
@@ -157,7 +158,8 @@ pub(crate) fn open(
         }
     };
     let kind = FailureKind::FlashUnusable;
-    tracing::error!(kind = kind.name(), message_id = kind.message_id(),
+    tracing::error!(event = EventKind::FlashUnusable.word(),
+        kind = kind.name(), message_id = kind.message_id(),
         cache = config.name, flash = %config.flash.display(), reason,
         "the flash cannot be used: every disk of this cache is served from its origin");
     let opening = Opening {
@@ -190,9 +192,15 @@ fn recovered_cache(
     };
     let cache = &config.name;
     if let Some(reason) = &opening.cold {
-        tracing::warn!(cache, reason, "the cache starts empty");
+        tracing::warn!(
+            event = EventKind::CacheEmpty.word(),
+            cache,
+            reason,
+            "the cache starts empty"
+        );
     }
-    tracing::info!(cache, blocks = opening.blocks, lost = opening.blocks_lost,
+    tracing::info!(event = EventKind::CacheReady.word(),
+        cache, blocks = opening.blocks, lost = opening.blocks_lost,
         clean = opening.clean, time = %opening.time, "the cache is ready");
     Ready {
         cache: recovered.cache,

@@ -12,6 +12,7 @@ use crate::limits::RETIRE_TIME_MAX;
 use crate::owners::{OwnerError, OwnerFile};
 use block_io::Token;
 use cache::{ControlError, OwnerRecord};
+use events::EventKind;
 use ring::Sender;
 use units::{DiskId, Instant, Map};
 
@@ -118,7 +119,8 @@ impl OwnerRecords {
         let at = self.under_way.iter().position(is_it)?;
         self.under_way.swap_remove(at);
         if let Err(error) = &outcome {
-            tracing::error!(cache = self.cache, %disk, %error, "who has the disk is not recorded");
+            tracing::error!(event = EventKind::RecordFailed.word(),
+                cache = self.cache, %disk, %error, "who has the disk is not recorded");
         }
         let is_written = outcome.is_ok();
         if let Some(place) = self.disks.get_mut(&disk) {

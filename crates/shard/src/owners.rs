@@ -59,6 +59,7 @@ use beside::{Beside, beside};
 use cache::OwnerRecord;
 use cluster::InCluster;
 use durable_file::Readers;
+use events::EventKind;
 use lock::OriginLock;
 use origin::{Identity, OriginSpec};
 use std::io;
@@ -308,7 +309,8 @@ impl OwnerFile {
             let path = owner.path;
             return Err(OwnerError::OtherFile { path, then, now });
         }
-        tracing::warn!(record = %owner.path.display(), %then, %now,
+        tracing::warn!(event = EventKind::OriginChanged.word(),
+            record = %owner.path.display(), %then, %now,
             "the origin is another file than it was: what is cached of the disk does not count");
         let record = OwnerRecord {
             cache: 0,
@@ -376,7 +378,8 @@ impl OwnerFile {
             Err(OwnerError::Io { system, .. })
                 if !record.open && self.holder.is_none() && !self.is_open(path) =>
             {
-                tracing::warn!(path = %path.display(), instead = %self.kept.display(), reason = %system,
+                tracing::warn!(event = EventKind::RecordFailed.word(),
+                    path = %path.display(), instead = %self.kept.display(), reason = %system,
                     "the owner's record cannot be written beside the origin: writes cannot go back later");
                 self.replace(&self.kept, &text)
             }

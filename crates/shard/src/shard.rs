@@ -46,6 +46,7 @@ use crate::status::{Opening, RequestTimes};
 use crate::tripwire::Tripwire;
 use block_io::{BufPool, IoError, OriginDone, Payload, Slice};
 use cache::{Cache, Effect, Request, RequestId, Verb};
+use events::EventKind;
 use frontend::{Incoming, RequestKey, State};
 use origin::Origin as _;
 use ring::{Mailbox, Ring, SourceId};
@@ -157,7 +158,7 @@ impl Shard {
             disk.origin_mut().stood_still(time);
         }
         if time >= STANDSTILL_TOLD {
-            tracing::warn!(cache = self.config.name, %time,
+            tracing::warn!(event = EventKind::CacheStalled.word(), cache = self.config.name, %time,
                 "the cache's thread stood still: the process was stopped, its host suspended or overloaded");
         }
         Ok(())

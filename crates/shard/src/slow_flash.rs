@@ -4,6 +4,7 @@
 use crate::failures::FlashName;
 use block_io::FailureKind;
 use cache::Cache;
+use events::EventKind;
 
 /// What the log was told of the flash.
 #[derive(Debug)]
@@ -38,23 +39,26 @@ impl Told {
             (changed(&mut self.is_given_up, given_up.is_some()), given_up)
         {
             let kind = FailureKind::FlashGivenUp;
-            tracing::error!(kind = kind.name(), message_id = kind.message_id(), cache, %flash, reason,
+            tracing::error!(event = EventKind::FlashGivenUp.word(),
+                kind = kind.name(), message_id = kind.message_id(), cache, %flash, reason,
                 "the flash was given up: every disk of this cache is served from its origin");
         }
         match changed(&mut self.bypasses_reads, state.facts().bypasses_reads()) {
-            Some(true) => tracing::warn!(cache, %flash,
+            Some(true) => tracing::warn!(event = EventKind::FlashSlow.word(), cache, %flash,
                 "the flash is late with reads: they go to the origins until it is in time"),
             Some(false) if given_up.is_none() => {
-                tracing::info!(cache, %flash, "reads of cached blocks go to the flash again");
+                tracing::info!(event = EventKind::FlashInTime.word(),
+                    cache, %flash, "reads of cached blocks go to the flash again");
             }
             Some(false) | None => {}
         }
         match changed(&mut self.is_in_doubt, state.facts().is_in_doubt()) {
-            Some(true) => tracing::warn!(cache, %flash,
+            Some(true) => tracing::warn!(event = EventKind::FlashSlow.word(), cache, %flash,
                 "the flash is late with writes: guests do not wait for it until it is in time, and after \
                  a crash the cache would start empty"),
             Some(false) if given_up.is_none() => {
-                tracing::info!(cache, %flash, "the flash is in time again, and the cache survives a crash");
+                tracing::info!(event = EventKind::FlashInTime.word(),
+                    cache, %flash, "the flash is in time again, and the cache survives a crash");
             }
             Some(false) | None => {}
         }

@@ -5,6 +5,7 @@ use crate::error::Reply;
 use crate::limits::{FAREWELL_TIME_MAX, LATE_TIME_MAX};
 use crate::sources::Handler;
 use cache::{Command, ControlError, ControlOutcome, OfDirty};
+use events::EventKind;
 use origin::Origin as _;
 use units::DiskSlot;
 
@@ -67,7 +68,8 @@ impl Shard {
         let disk = disk.expect("a leaving disk is there");
         if let Err(error) = result {
             let error = self.records.explain(Some(disk.id()), error);
-            tracing::error!(disk = disk.name(), %error, "the disk was not detached");
+            tracing::error!(event = EventKind::DiskStays.word(),
+                disk = disk.name(), %error, "the disk was not detached");
             if !self.jobs.is_stopping() {
                 return disk.serve_again(&error);
             }
@@ -86,7 +88,11 @@ impl Shard {
         {
             self.cache.lend_with(disk.id(), cipher);
         }
-        tracing::info!(disk = disk.name(), "disk detached");
+        tracing::info!(
+            event = EventKind::DiskDetached.word(),
+            disk = disk.name(),
+            "disk detached"
+        );
         disk.end();
     }
 

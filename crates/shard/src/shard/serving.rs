@@ -8,6 +8,7 @@ use crate::jobs::Job;
 use crate::spec::DiskSpec;
 use block_io::BlockCipher;
 use cache::{Command, ControlError, ControlOutcome, OfDirty, Tenure};
+use events::EventKind;
 use origin::{Opened, Origin};
 use units::{Bytes, DiskId, DiskSlot};
 
@@ -92,7 +93,8 @@ impl Shard {
             warm_blocks,
             dropped,
         });
-        tracing::info!(disk = disk.name(), size = %geometry.size, warm_blocks, ?dropped, "disk attached");
+        tracing::info!(event = EventKind::DiskAttached.word(),
+            disk = disk.name(), size = %geometry.size, warm_blocks, ?dropped, "disk attached");
         let id = disk.id();
         disk.set_roams(self.standbys.has(id));
         let is_here = disk.tenure() != Tenure::Standby;
