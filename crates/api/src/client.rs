@@ -3,8 +3,8 @@
 use super::problem::Problem;
 use http_body_util::{BodyExt, Full, Limited};
 pub use hyper::Method;
-use hyper::body::Bytes;
-use hyper::{Request, StatusCode};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
 use units::errors::chain;
 
 /// How long connecting to a socket of this host may take; the daemon accepts at once or its
@@ -19,6 +20,8 @@ use units::errors::chain;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// The largest answer that is read: 1,024 disks with full histograms are below 16 MiB.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// What answers are mostly.
+const JSON: &str = "application/json";
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +70,9 @@ impl ClientError {
     }
 }
 
+/// What carries an answer.
+pub(super) type Connection = JoinHandle<hyper::Result<()>>;
+
 /// A daemon to talk to.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -110,10 +116,7 @@ impl Client {
             return serde_json::from_slice(&bytes)
                 .map_err(|error| ClientError::Strange { status, error });
         }
-        match serde_json::from_slice::<Problem>(&bytes) {
-            Ok(problem) => Err(ClientError::Refused(problem)),
-            Err(error) => Err(ClientError::Strange { status, error }),
-        }
+        Err(refused(status, &bytes))
     }
 
     async fn exchange(
@@ -122,6 +125,20 @@ impl Client {
         path: &str,
         body: Vec<u8>,
     ) -> Result<(StatusCode, Bytes), ClientError> {
+        let (answer, connection) = self.ask(method, path, body, JSON).await?;
+        let collected = collected(answer).await;
+        connection.abort();
+        collected
+    }
+
+    /// Sends a request. The answer comes over the connection that is answered beside it.
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+        accept: &str,
+    ) -> Result<(Response<Incoming>, Connection), ClientError> {
         let stream = self.connect().await?;
         let broken = |error: hyper::Error| ClientError::Unreachable {
             message: format!("the daemon broke the connection off: {}", chain(&error)),
@@ -135,17 +152,12 @@ impl Client {
             .method(method)
             .uri(path)
             .header("host", "hearth")
-            .header("content-type", "application/json")
+            .header("accept", accept)
+            .header("content-type", JSON)
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| ClientError::Path(chain(&error)))?;
         let answer = sender.send_request(request).await.map_err(broken)?;
-        let status = answer.status();
-        let collected = Limited::new(answer.into_body(), ANSWER_BYTES_MAX)
-            .collect()
-            .await
-            .map_err(|error| ClientError::Answer(error.to_string()))?;
-        connection.abort();
-        Ok((status, collected.to_bytes()))
+        Ok((answer, connection))
     }
 
     async fn connect(&self) -> Result<UnixStream, ClientError> {
@@ -172,5 +184,23 @@ impl Client {
             ),
             remedy,
         }
+    }
+}
+
+pub(super) async fn collected(
+    answer: Response<Incoming>,
+) -> Result<(StatusCode, Bytes), ClientError> {
+    let status = answer.status();
+    let collected = Limited::new(answer.into_body(), ANSWER_BYTES_MAX)
+        .collect()
+        .await
+        .map_err(|error| ClientError::Answer(error.to_string()))?;
+    Ok((status, collected.to_bytes()))
+}
+
+pub(super) fn refused(status: StatusCode, bytes: &Bytes) -> ClientError {
+    match serde_json::from_slice(bytes) {
+        Ok(problem) => ClientError::Refused(problem),
+        Err(error) => ClientError::Strange { status, error },
     }
 }

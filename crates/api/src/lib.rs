@@ -8,6 +8,8 @@ pub mod advice;
 pub mod client;
 pub mod cluster;
 mod counters;
+pub mod events;
+pub mod following;
 pub mod front_ends;
 pub mod guests;
 pub mod problem;
