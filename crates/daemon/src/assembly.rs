@@ -1,6 +1,6 @@
 //! The parts of a daemon, put together from a configuration and a state directory.
 
-use super::cluster::{Cluster, MoveBook, View};
+use super::cluster::{Cluster, MoveBook, Observed, View};
 use super::control::Control;
 use super::disk_book::DiskBook;
 use super::disk_sockets::{DiskSockets, NbdSockets};
@@ -49,6 +49,8 @@ pub(super) struct Seen {
     pub(super) view: Arc<View>,
     /// Its moves.
     pub(super) moves: Arc<MoveBook>,
+    /// What this host has observed of it.
+    pub(super) observed: Arc<Observed>,
 }
 
 /// Starts the shards, and puts around them what an operator and clients need.
@@ -141,11 +143,19 @@ fn take_part(
     config: &Config,
 ) -> Result<Seen, ServeError> {
     let me = cluster.me().map_err(|error| ServeError::failed(&error))?;
-    tokio::spawn(loads::publish(Arc::clone(control), cluster.load_board()));
-    moving::start(cluster, &me, Arc::clone(control), &config.hypervisor);
+    let observed = Arc::new(Observed::new(me.clone()));
+    let board = cluster.load_board();
+    let loads = loads::publish(Arc::clone(control), board, Arc::clone(&observed));
+    tokio::spawn(loads);
+    let hypervisor = &config.hypervisor;
+    moving::start(cluster, &me, Arc::clone(control), hypervisor, &observed);
     let view = Arc::new(cluster.view());
     let moves = Arc::new(cluster.move_book(me, Arc::clone(&view)));
-    Ok(Seen { view, moves })
+    Ok(Seen {
+        view,
+        moves,
+        observed,
+    })
 }
 
 /// How clients come to disks: the exports, the NBD server that has them, and the disks' own sockets.

@@ -6,6 +6,7 @@ use super::registry::{Entry, Phase};
 use super::without_back;
 use api::problem::ProblemKind;
 use api::types::Problem;
+use events::EventKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,9 +76,11 @@ async fn try_once(control: &Control, entry: &Entry, told: &mut Option<Problem>) 
             if is_there && told.as_ref() != Some(&problem) {
                 let reason = problem.in_a_line();
                 if problem.is(ProblemKind::Origin) {
-                    tracing::warn!(disk = %name, reason, "disk waits for its origin");
+                    tracing::warn!(event = EventKind::DiskWaits.word(),
+                        disk = %name, reason, "disk waits for its origin");
                 } else {
-                    tracing::warn!(disk = %name, reason, "disk is not attached, and tried again");
+                    tracing::warn!(event = EventKind::DiskWaits.word(),
+                        disk = %name, reason, "disk is not attached, and tried again");
                 }
                 *told = Some(problem);
             }

@@ -15,6 +15,7 @@ use api::problem::ProblemKind;
 use api::types::{DiskStatus, Problem};
 use api::write_back::OfDirty;
 use configuration::Name;
+use events::EventKind;
 use shard::ShardError;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -54,7 +55,8 @@ impl Control {
                     self.opener().release(&entry).await;
                 }
                 let dirty_bytes = last.kept.as_ref().map(|kept| kept.dirty_bytes);
-                tracing::info!(disk = %name, dirty_bytes, "a disk that waited is forgotten");
+                tracing::info!(event = EventKind::DiskDetached.word(),
+                    disk = %name, dirty_bytes, "a disk that waited is forgotten");
             }
             Phase::Attached { .. } => {
                 debts::settle_before_detach(self, &entry).await?;
@@ -198,13 +200,15 @@ async fn take_back(control: &Control, mut entry: Entry, why: Problem) -> Problem
         Ok(phase) => {
             control.registry().set_phase(&entry, phase);
             control.disk_sockets().settle();
-            tracing::warn!(disk = %name, reason = why.in_a_line(), "a disk stays attached");
+            tracing::warn!(event = EventKind::DiskStays.word(),
+                disk = %name, reason = why.in_a_line(), "a disk stays attached");
             why
         }
         Err(Unattached { problem, .. }) => {
             control.registry().remove(&entry);
             let reason = problem.in_a_line();
-            tracing::error!(disk = %name, reason, "a disk is detached, and is back after a restart");
+            tracing::error!(event = EventKind::DiskStays.word(),
+                disk = %name, reason, "a disk is detached, and is back after a restart");
             Problem::new(
                 ProblemKind::Failed,
                 format!(

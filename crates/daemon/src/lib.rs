@@ -31,6 +31,7 @@ mod disk_book;
 mod disk_sockets;
 mod environment;
 mod error;
+mod event_log;
 mod exports;
 mod flash_size;
 mod guest_channel;

@@ -4,7 +4,7 @@
 //!   what an operator sees (VMs, disks, caches, resources) ─► HostReport ─► load/HOST
 //! ```
 
-use super::cluster::LoadBoard;
+use super::cluster::{LoadBoard, Observed};
 use super::control::Control;
 use super::system::seconds_since_1970;
 use api::resources::{ResourceSample, VmUsage};
@@ -41,7 +41,7 @@ struct Seen {
 }
 
 /// Says it for as long as this runs.
-pub(super) async fn publish(control: Arc<Control>, mut board: LoadBoard) {
+pub(super) async fn publish(control: Arc<Control>, mut board: LoadBoard, observed: Arc<Observed>) {
     let mut reports = Reports::default();
     loop {
         let (status, disks, vms, roaming) = control.observer().snapshot().await;
@@ -55,10 +55,12 @@ pub(super) async fn publish(control: Arc<Control>, mut board: LoadBoard) {
         let window = window_of(&seen.vms);
         if reports.is_due(&seen, window)
             && let Some(report) = reports.report(&board, &seen, seconds_since_1970())
-            && let Err(error) = board.say(&report, window).await
         {
-            // The presence of this host says so aloud; the next window is said again.
-            tracing::debug!(%error, "this host's load is not known to the cluster");
+            observed.says(&report);
+            if let Err(error) = board.say(&report, window).await {
+                // The presence of this host says so aloud; the next window is said again.
+                tracing::debug!(%error, "this host's load is not known to the cluster");
+            }
         }
         tokio::time::sleep(window.min(LOOK_EVERY)).await;
     }

@@ -5,8 +5,10 @@
 //! `trace`: every request.
 //!
 //! In the journal each field of a line is a field of the entry, in capitals: `DISK`, `OFFSET`,
-//! `ERRNO`, and `MESSAGE_ID` where a line has one ([`block_io::FailureKind`]).
+//! `ERRNO`, `MESSAGE_ID` where a line has one ([`block_io::FailureKind`]), and `EVENT` where a line is
+//! an event, which the daemon keeps (`event_log`).
 
+use super::event_log::Lines;
 use configuration::{LogFormat, LogTarget, log_filter};
 use std::{fmt, io};
 use tracing::field::{Field, Visit};
@@ -17,11 +19,16 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// Sends this process's log lines to their target from now on.
+/// Sends this process's log lines to their target from now on, and those that are events to `events`.
 ///
 /// # Errors
 /// If the filter makes no sense, the journal cannot be reached, or the process logs already.
-pub(super) fn start(filter: &str, format: LogFormat, target: LogTarget) -> io::Result<()> {
+pub(super) fn start(
+    filter: &str,
+    format: LogFormat,
+    target: LogTarget,
+    events: Lines,
+) -> io::Result<()> {
     let filter = EnvFilter::try_new(log_filter(filter))
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let to_journal = match target {
@@ -43,12 +50,16 @@ pub(super) fn start(filter: &str, format: LogFormat, target: LogTarget) -> io::R
     };
     tracing_subscriber::registry()
         .with(layer.with_filter(filter))
+        .with(events.layer())
         .try_init()
         .map_err(io::Error::other)
 }
 
-/// Fields of a text line: all but `message_id`, which is for programs.
+/// Fields of a text line: all but `message_id` and `event`, which are for programs.
 struct WithoutNumbers;
+
+/// The fields that a text line lacks.
+const FOR_PROGRAMS: [&str; 2] = ["message_id", "event"];
 
 impl<'w> FormatFields<'w> for WithoutNumbers {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
@@ -62,7 +73,7 @@ struct SkipNumbers<'w>(DefaultVisitor<'w>);
 
 impl Visit for SkipNumbers<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() != "message_id" {
+        if !FOR_PROGRAMS.contains(&field.name()) {
             self.0.record_str(field, value);
         }
     }

@@ -16,6 +16,7 @@ use super::registry::{Entry, Phase};
 use api::problem::ProblemKind;
 use api::types::Problem;
 use cache::OfDirty;
+use events::EventKind;
 use shard::{LockWatch, OwnerError, ShardError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -85,7 +86,8 @@ async fn lose(control: &Arc<Control>, entry: &Entry, reason: &str) -> bool {
         return true;
     };
     let name = &entry.config.name;
-    tracing::error!(disk = %name, reason, "the disk is let go");
+    tracing::error!(event = EventKind::DiskLetGo.word(),
+        disk = %name, reason, "the disk is let go");
     control.disk_sockets().settle();
     let detached = match control.shards().of(entry) {
         Ok(shard) => {
@@ -115,7 +117,8 @@ async fn lose(control: &Arc<Control>, entry: &Entry, reason: &str) -> bool {
             true
         }
         Err(error) => {
-            tracing::error!(disk = %name, reason = chain(&error), "the disk cannot be let go");
+            tracing::error!(event = EventKind::DiskStays.word(),
+                disk = %name, reason = chain(&error), "the disk cannot be let go");
             control
                 .registry()
                 .update(entry, |entry| entry.phase = Phase::Attached { geometry });

@@ -13,6 +13,7 @@ use api::types::Problem;
 use at_rest::DataKey;
 use cache::{OwnerRecord, Tenure};
 use configuration::{Auto, DiskConfig, Name, OriginPlace, WritePolicy, dirty_max};
+use events::EventKind;
 use origin::{ImageFormat, Keeping, Opened, OriginSpec};
 use shard::{DiskSpec, Holder, LockWatch, Owner, OwnerError, OwnerFile, ShardError};
 use std::path::Path;
@@ -361,7 +362,8 @@ impl Opener {
             Err(error) => Err(error.into()),
         };
         if let Err(error) = outcome {
-            tracing::error!(disk = %entry.config.name, %error,
+            tracing::error!(event = EventKind::RecordFailed.word(),
+                disk = %entry.config.name, %error,
                 "writes that may still land are not recorded over a restart of the host");
         }
     }
@@ -392,7 +394,8 @@ impl Opener {
             return;
         };
         let problem = problem.in_a_line();
-        tracing::error!(disk = %entry.config.name, reason = problem,
+        tracing::error!(event = EventKind::RecordFailed.word(),
+            disk = %entry.config.name, reason = problem,
             "the cluster's store still says that the disk is attached here: attach and detach it once more when the store answers");
     }
 

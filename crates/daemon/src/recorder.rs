@@ -13,6 +13,7 @@
 //! last second.
 
 use super::sampling::Sampling;
+use events::EventKind;
 use shard::{Tap, TapEvent, TapVerb};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -372,9 +373,11 @@ impl Work {
         let path = self.plan.output.display();
         let lost = self.progress.lost.load(Ordering::Relaxed);
         if let End::Failed(reason) = &end {
-            tracing::error!(%path, reason, "recording failed");
+            tracing::error!(event = EventKind::RecordingEnded.word(),
+                %path, reason, "recording failed");
         } else {
-            tracing::info!(%path, lost, end = end.word(), "recording ended");
+            tracing::info!(event = EventKind::RecordingEnded.word(),
+                %path, lost, end = end.word(), "recording ended");
         }
         *lock(&self.progress.end) = Some(end);
     }

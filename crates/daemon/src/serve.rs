@@ -12,14 +12,14 @@
 //! comes earlier finds no listener and tries again, one that finds a listener without its
 //! disk gives up.
 
-use super::admin;
-use super::assembly::{Daemon, Seen, assemble};
+use super::admin::{self, Shown};
+use super::assembly::{Daemon, assemble};
 use super::attach_at_start::attach_at_start;
 use super::cluster::Cluster;
 use super::control::Control;
 use super::debts::settle_debts;
 use super::error::{ServeError, ServeErrorKind};
-use super::guest_sockets::GuestSockets;
+use super::event_log::{EventLog, Lines};
 use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
 use super::log;
@@ -34,6 +34,7 @@ use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
 use api::types::DiskSource;
 use configuration::{Address, Config, DiskConfig, LogFormat, Switch};
+use events::EventKind;
 use nbd_server::Server;
 use shard::ShardHandle;
 use std::path::PathBuf;
@@ -77,15 +78,21 @@ pub fn serve(
     let daemon = &config.daemon;
     let filter = log.unwrap_or(&daemon.log);
     let format = log_format.unwrap_or(daemon.log_format);
-    log::start(filter, format, daemon.log_target)
-        .map_err(|error| ServeError::of(ServeErrorKind::Usage, &error))?;
+    let events = Arc::new(EventLog::new());
+    log::start(
+        filter,
+        format,
+        daemon.log_target,
+        Lines(Arc::clone(&events)),
+    )
+    .map_err(|error| ServeError::of(ServeErrorKind::Usage, &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .thread_name("control")
         .enable_all()
         .build()
         .map_err(|error| ServeError::failed(&error))?;
-    let outcome = runtime.block_on(run(config, &sockets, &renewal));
+    let outcome = runtime.block_on(run(config, &sockets, &renewal, &events));
     // A thread that still opens an origin is not waited for.
     runtime.shutdown_timeout(CONTROL_FAREWELL);
     if let Err(error) = &outcome {
@@ -128,6 +135,7 @@ async fn run(
     config: &Config,
     sockets: &Arc<Sockets>,
     renewal: &Renewal,
+    events: &Arc<EventLog>,
 ) -> Result<End, ServeError> {
     let failed = |error: &dyn std::error::Error| ServeError::failed(error);
     let mut signals = Signals::new().map_err(|error| failed(&error))?;
@@ -157,7 +165,13 @@ async fn run(
     let_go_of_sockets(&control, sockets, nbd_socket(config));
 
     let (end_admin, admin_ends) = watch::channel(false);
-    let admin = serve_admin(config, sockets, (&control, seen, &guests), admin_ends)
+    let shown = Shown {
+        seen,
+        guests: Arc::clone(&guests),
+        events: Arc::clone(events),
+        disk_details: config.daemon.metrics_disk_details,
+    };
+    let admin = serve_admin(config, sockets, (&control, shown), admin_ends)
         .map_err(|error| error.told())?;
     let (end_nbd, nbd_ends) = watch::channel(false);
     let mut nbd = JoinSet::new();
@@ -170,7 +184,11 @@ async fn run(
         let serving = serve_nbd(config, sockets, &control, server, nbd_ends);
         nbd = serving.await.map_err(|error| error.told())?;
         let watchdog = tokio::spawn(watchdog(Arc::clone(&control)));
-        tracing::info!(version = env!("CARGO_PKG_VERSION"), "serving");
+        tracing::info!(
+            event = EventKind::DaemonStarted.word(),
+            version = env!("CARGO_PKG_VERSION"),
+            "serving"
+        );
         service::ready("serving");
         end = signals.end(renewal).await;
         watchdog.abort();
@@ -179,7 +197,11 @@ async fn run(
         End::Renewed => service::renewing(),
         End::Stopped => service::stopping(config.daemon.stop_timeout.0),
     }
-    tracing::info!(is_renewed = matches!(end, End::Renewed), "stopping");
+    tracing::info!(
+        event = EventKind::DaemonStops.word(),
+        is_renewed = matches!(end, End::Renewed),
+        "stopping"
+    );
     sockets.leave(matches!(end, End::Renewed));
     ledger.abort();
     control.stop();
@@ -192,6 +214,7 @@ async fn run(
         }
     };
     // The admin socket goes last, so that `hearth status` shows a slow stop.
+    events.close();
     let _ = end_admin.send(true);
     let _ = tokio::time::timeout(ADMIN_FAREWELL, admin.join_all()).await;
     stopped_as(end, stopped)?;
@@ -274,27 +297,26 @@ async fn serve_nbd(
 fn serve_admin(
     config: &Config,
     sockets: &Arc<Sockets>,
-    (control, seen, guests): (&Arc<Control>, Option<Seen>, &Arc<GuestSockets>),
+    (control, shown): (&Arc<Control>, Shown),
     ends: watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, ListenError> {
     let mut tasks = JoinSet::new();
     let (listener, place) = listen::admin(&config.daemon, sockets)?;
-    let disk_details = config.daemon.metrics_disk_details;
-    let router = admin::router(Arc::clone(control), seen, Arc::clone(guests), disk_details);
-    let serving = admin::serve(listener, router, ends.clone());
+    let router = admin::router(Arc::clone(control), shown.clone());
+    let serving = admin::serve(listener, router, admin::peer, ends.clone());
     tasks.spawn(async move {
         let _place = place;
         serving.await;
     });
     if let Switch::On(Address(address)) = config.daemon.metrics_address.0 {
-        let router = admin::metrics_router(Arc::clone(control), disk_details);
+        let router = admin::metrics_router(Arc::clone(control), shown);
         let mut ends = ends;
         tasks.spawn(async move {
             let listener = tokio::select! {
                 listener = listen::metrics(address) => listener,
                 () = admin::told(&mut ends) => return,
             };
-            admin::serve(listener, router, ends).await;
+            admin::serve(listener, router, |_| None, ends).await;
         });
     }
     Ok(tasks)
@@ -349,7 +371,8 @@ async fn attach_disks(
                 attaching.spawn(attach_at_start(Arc::clone(control), entry));
             }
             Err(problem) => {
-                tracing::error!(disk = %name, reason = problem.detail, "disk not attached");
+                tracing::error!(event = EventKind::DiskWaits.word(),
+                    disk = %name, reason = problem.detail, "disk not attached");
             }
         }
     }

@@ -9,6 +9,7 @@
 //! ```
 
 use super::renewal::{Renewal, Verdict};
+use events::EventKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -94,9 +95,16 @@ impl Signals {
                     return End::Renewed;
                 }
                 Ok(Verdict::Refused(reason)) => {
-                    tracing::error!(reason, "serving on: the program would not start");
+                    tracing::error!(
+                        event = EventKind::RenewalRefused.word(),
+                        reason,
+                        "serving on: the program would not start"
+                    );
                 }
-                Err(error) => tracing::error!(%error, "serving on: the program was not tried"),
+                Err(error) => {
+                    tracing::error!(event = EventKind::RenewalRefused.word(),
+                        %error, "serving on: the program was not tried");
+                }
             }
         }
         End::Stopped

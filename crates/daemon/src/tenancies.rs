@@ -7,6 +7,7 @@ use super::vms::VmBook;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use configuration::{DiskConfig, Name, PolicyConfig, VmConfig};
+use events::EventKind;
 use shard::ShardError;
 use std::sync::Arc;
 use units::errors::chain;
@@ -33,7 +34,8 @@ impl Tenancies {
             let vm = self.vms.settings(&name);
             for shard in self.shards.all() {
                 if let Err(problem) = self.tell_one(shard, &vm).await {
-                    tracing::error!(vm = %name, cache = %shard.config().name, reason = problem.detail,
+                    tracing::error!(event = EventKind::SettingsBroken.word(),
+                        vm = %name, cache = %shard.config().name, reason = problem.detail,
                         "the VM's settings do not hold");
                 }
             }
@@ -74,8 +76,8 @@ impl Tenancies {
         if let Some(shard) = self.shards.get(cache)
             && let Err(problem) = self.tell_one(shard, &vm).await
         {
-            tracing::error!(vm = %vm.name, cache = %cache, reason = problem.detail,
-                "the VM's settings do not hold");
+            tracing::error!(event = EventKind::SettingsBroken.word(),
+                vm = %vm.name, cache = %cache, reason = problem.detail, "the VM's settings do not hold");
         }
     }
 
@@ -156,7 +158,8 @@ impl Tenancies {
         for shard in self.shards.all() {
             if let Some(reason) = self.promised(shard, None) {
                 let cache = &shard.config().name;
-                tracing::error!(%cache, reason, "VMs are promised more than there is: not every floor holds");
+                tracing::error!(event = EventKind::SettingsBroken.word(),
+                    %cache, reason, "VMs are promised more than there is: not every floor holds");
             }
         }
     }

@@ -6,6 +6,7 @@ use super::problems::problem;
 use super::registry::{Entry, Phase};
 use api::types::Problem;
 use configuration::WritePolicy;
+use events::EventKind;
 
 /// Attaches a disk as it is wanted. Where its owner's record cannot be opened, as on a file system that
 /// was full before the disk came, a disk that is to be under write-back is served without, and the
@@ -28,7 +29,8 @@ pub(super) async fn attach(
         .await
     {
         Ok(phase) => {
-            tracing::warn!(disk = %name, reason = why.in_a_line(),
+            tracing::warn!(event = EventKind::WriteBackOff.word(),
+                disk = %name, reason = why.in_a_line(),
                 "the disk is served without write-back, which is tried again");
             Ok((phase, Some(why)))
         }
@@ -59,7 +61,8 @@ pub(super) async fn try_again(control: &Control, entry: &Entry) -> bool {
         }
         done = Some(policy);
     }
-    tracing::info!(disk = %name, "the disk has its write policy now");
+    tracing::info!(event = EventKind::WriteBackOn.word(),
+        disk = %name, "the disk has its write policy now");
     control
         .registry()
         .update(entry, |entry| entry.without_back = None);

@@ -4,9 +4,10 @@
 use crate::driving::drive;
 use crate::hosts::heard;
 use crate::records::{Recorded, all};
+use events::EventKind;
 use placement::Name;
 use placement::moving::{Event, Timeouts};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,6 +17,14 @@ use tokio::task::JoinHandle;
 /// How often a driver looks after its move, and this host after moves.
 pub const EVERY: Duration = Duration::from_secs(1);
 
+/// Who is told what this host sees of the cluster when it looks after moves.
+pub trait FleetSays: Send + Sync {
+    /// The store answered: these hosts are heard of, and these are each VM's last moves. At least each [`EVERY`].
+    fn saw(&self, heard: &BTreeSet<String>, moves: &[Recorded]);
+    /// The store did not answer.
+    fn saw_nothing(&self);
+}
+
 /// This host as a driver of moves.
 pub struct Drivers {
     store: Arc<dyn Store>,
@@ -24,18 +33,25 @@ pub struct Drivers {
     every: Duration,
     /// Whether this host plans for the cluster, and takes over what others have left.
     leads: Arc<AtomicBool>,
+    says: Arc<dyn FleetSays>,
     driven: BTreeMap<Name, JoinHandle<()>>,
 }
 
 impl Drivers {
     /// Nothing is driven yet.
-    pub fn new(store: Arc<dyn Store>, me: Name, leads: Arc<AtomicBool>) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        me: Name,
+        leads: Arc<AtomicBool>,
+        says: Arc<dyn FleetSays>,
+    ) -> Self {
         Self {
             store,
             me,
             timeouts: Timeouts::default(),
             every: EVERY,
             leads,
+            says,
             driven: BTreeMap::new(),
         }
     }
@@ -52,7 +68,10 @@ impl Drivers {
         let mut changes = Changes::new(keys::MOVES.prefix());
         loop {
             let seen = self.look().await;
-            let seen = seen.inspect_err(|error| tracing::debug!(%error, "moves are not seen"));
+            let seen = seen.inspect_err(|error| {
+                tracing::debug!(%error, "moves are not seen");
+                self.says.saw_nothing();
+            });
             changes.wait(&*self.store, seen.ok(), self.every).await;
         }
     }
@@ -60,7 +79,9 @@ impl Drivers {
     async fn look(&mut self) -> Result<Revision, StoreError> {
         self.driven.retain(|_, task| !task.is_finished());
         let (heard, revision) = heard(&*self.store).await?;
-        for Recorded { record, .. } in all(&*self.store).await? {
+        let moves = all(&*self.store).await?;
+        self.says.saw(&heard, &moves);
+        for Recorded { record, .. } in moves {
             if record.stage.is_final() || self.driven.contains_key(&record.vm) {
                 continue;
             }
@@ -70,7 +91,9 @@ impl Drivers {
             let first = if *driver == self.me {
                 None
             } else if self.leads.load(Ordering::Relaxed) && !heard.contains(driver.as_str()) {
-                tracing::warn!(vm = %record.vm, %driver, "the driver of a move is gone: this host goes on");
+                let event = EventKind::DriverLost.word();
+                tracing::warn!(event, vm = %record.vm, host = %driver,
+                    "the driver of a move is gone: this host goes on");
                 Some(Event::DriverLost)
             } else {
                 continue;

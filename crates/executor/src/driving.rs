@@ -96,10 +96,7 @@ impl Driving<'_> {
 
     async fn commit(&self, expected: Option<u64>, then: &Move) -> Event {
         match self.try_commit(expected, then).await {
-            Ok(Some(Committed::Done(revision))) => {
-                note(then);
-                Event::Committed(revision.0)
-            }
+            Ok(Some(Committed::Done(revision))) => Event::Committed(revision.0),
             Ok(Some(Committed::Refused)) => Event::Refused,
             // It waits for its turn, and looks again with the next tick.
             Ok(None) => Event::Away,
@@ -164,16 +161,5 @@ impl Driving<'_> {
         let (source, target) =
             answers(self.store, record, order.ticket, ANSWERS_WITHIN, is_enough).await?;
         Ok(together(action, source, target))
-    }
-}
-
-/// Tells of a stage that was committed.
-fn note(then: &Move) {
-    let (vm, from, to) = (&then.vm, &then.from, &then.to);
-    let stage = then.stage.word();
-    if let Some(cause) = then.stage.cause() {
-        tracing::warn!(%vm, %from, %to, stage, cause = cause.words(), "a move");
-    } else {
-        tracing::info!(%vm, %from, %to, stage, "a move");
     }
 }

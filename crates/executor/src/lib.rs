@@ -42,7 +42,7 @@ mod testkit;
 mod tests;
 
 pub use answers::{AtSource, AtTarget, HostAnswer, Left};
-pub use drivers::{Drivers, EVERY};
+pub use drivers::{Drivers, EVERY, FleetSays};
 pub use error::MoveError;
 pub use limits::Limits;
 pub use mailbox::{Answers, Said};

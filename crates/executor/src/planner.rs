@@ -7,7 +7,7 @@ use crate::planned::{Planned, all_planned};
 use crate::records::{Recorded, all, approve, begin, forget};
 use crate::settings::{Settings, read_settings};
 use placement::moving::Stage;
-use placement::{Finding, FleetReport, HostLoad, Name, Proposed, Short};
+use placement::{Finding, FleetReport, HostLoad, Name, Plan, Proposed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -29,8 +29,8 @@ const KEPT_FOR: units::Duration = units::Duration::from_secs(30 * 24 * 3600);
 pub trait PlannerSays: Send + Sync {
     /// This host plans from now on, or does not any more.
     fn leads(&self, leads: bool);
-    /// A host has too little flash, and no move exists.
-    fn is_short(&self, short: &Short);
+    /// This host has made a plan, by the settings' rules. Called with each plan, most are as the one before.
+    fn planned(&self, plan: &Plan);
 }
 
 /// This host as one that may plan.
@@ -104,9 +104,7 @@ impl Planner {
         let Some(plan) = planned_for(seen.fleet(&settings), &settings) else {
             return Ok(());
         };
-        for short in &plan.short {
-            self.says.is_short(short);
-        }
+        self.says.planned(&plan);
         if settings.mode.records_moves() {
             for proposed in plan.moves {
                 self.record(proposed, &settings, held).await?;
@@ -213,7 +211,7 @@ pub async fn loads_of_cluster(store: &dyn Store) -> Result<FleetReport, MoveErro
 }
 
 /// The plan by the settings' rules, or none if the loads make no fleet.
-fn planned_for(report: FleetReport, settings: &Settings) -> Option<placement::Plan> {
+fn planned_for(report: FleetReport, settings: &Settings) -> Option<Plan> {
     let at = report.at();
     let rules = settings.rules.rules();
     let told = |error: &dyn std::error::Error| {

@@ -1,8 +1,11 @@
 //! What the tests of this crate share.
 
+use crate::drivers::FleetSays;
+use crate::planner::PlannerSays;
 use crate::records::Recorded;
-use placement::Name;
 use placement::moving::{Move, Stage};
+use placement::{Name, Plan};
+use std::collections::BTreeSet;
 use store::Revision;
 use units::Instant;
 
@@ -16,4 +19,17 @@ pub(crate) fn recorded(vm: &str, (from, to): (&str, &str), stage: Stage) -> Reco
         revision: Revision(1),
         record: planned.entered(stage, &name(from), Instant::ZERO),
     }
+}
+
+/// Nobody is told anything.
+pub(crate) struct Quiet;
+
+impl PlannerSays for Quiet {
+    fn leads(&self, _: bool) {}
+    fn planned(&self, _: &Plan) {}
+}
+
+impl FleetSays for Quiet {
+    fn saw(&self, _: &BTreeSet<String>, _: &[Recorded]) {}
+    fn saw_nothing(&self) {}
 }

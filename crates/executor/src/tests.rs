@@ -1,9 +1,9 @@
 //! Whole moves over the store in memory: drivers, planners and two hosts as tasks, with hosts that are models.
 
-use crate::testkit::name;
+use crate::testkit::{Quiet, name};
 use crate::*;
 use placement::moving::{Action, Cause, Move, Stage, Timeouts};
-use placement::{Mode, Name, Short};
+use placement::{Mode, Name};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -96,13 +96,6 @@ impl HostPart for Host {
     }
 }
 
-struct Quiet;
-
-impl PlannerSays for Quiet {
-    fn leads(&self, _: bool) {}
-    fn is_short(&self, _: &Short) {}
-}
-
 /// Three hosts: `a` has the VMs, `b` may have them, `c` only drives.
 struct Cluster {
     memory: Memory,
@@ -148,7 +141,7 @@ impl Cluster {
 
     fn drive(&mut self, host: &str, leads: bool) {
         let leads = Arc::new(AtomicBool::new(leads));
-        let drivers = Drivers::new(self.client(host), name(host), leads);
+        let drivers = Drivers::new(self.client(host), name(host), leads, Arc::new(Quiet));
         let minute = units::Duration::from_secs(60);
         let timeouts = Timeouts {
             warm: minute,

@@ -9,14 +9,15 @@
 //! So a client that sends half a request, or none, keeps its place for a while and not for ever.
 
 use super::Refusal;
+use api::events::Who;
 use api::problem::ProblemKind;
 use api::types::Problem;
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::serve::Listener;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -24,6 +25,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -38,11 +40,25 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(10);
 /// ones wait in the backlog.
 const CONNECTIONS_MAX: usize = 64;
 
+/// Who asks, as the system says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller(pub(super) Who);
+
+/// Who is at the other end of the admin socket.
+pub(in super::super) fn peer(stream: &UnixStream) -> Option<Who> {
+    let peer = stream.peer_cred().ok()?;
+    Some(Who {
+        uid: peer.uid(),
+        pid: peer.pid().and_then(|pid| u32::try_from(pid).ok()),
+    })
+}
+
 /// Serves a listener's clients until `ends` becomes true or its sender is gone, and then to the end of
-/// the requests that were begun.
+/// the requests that were begun. `who` says who a client is, if that is to be known.
 pub(in super::super) async fn serve<L: Listener>(
     mut listener: L,
     router: Router,
+    who: fn(&L::Io) -> Option<Who>,
     mut ends: watch::Receiver<bool>,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -57,7 +73,11 @@ pub(in super::super) async fn serve<L: Listener>(
             Some(_) = open.join_next() => {}
             // Places are never closed, so there always is one.
             (place, (stream, _)) = next => if let Ok(place) = place {
-                open.spawn(connection(stream, router.clone(), ends.clone(), place));
+                let router = match who(&stream) {
+                    Some(who) => router.clone().layer(Extension(Caller(who))),
+                    None => router.clone(),
+                };
+                open.spawn(connection(stream, router, ends.clone(), place));
             }
         }
     }

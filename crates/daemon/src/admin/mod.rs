@@ -5,8 +5,10 @@
 mod attaching;
 mod caches;
 mod cluster;
+mod commands;
 mod connections;
 mod guests;
+mod event_log;
 mod moves;
 mod names;
 mod refusal;
@@ -15,14 +17,16 @@ mod roaming;
 mod vms;
 mod write_back;
 
-pub(super) use connections::{serve, told};
+pub(super) use connections::{peer, serve, told};
 use names::DiskName;
 use refusal::Refusal;
 
 use crate::Control;
 use crate::assembly::Seen;
 use crate::guest_sockets::GuestSockets;
-use crate::metrics;
+use crate::event_log::EventLog;
+use crate::metrics::{self, Scrape};
+use api::events::Missed;
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
 use api::write_back::OfDirty;
@@ -45,13 +49,23 @@ type Shared = State<Arc<Control>>;
 type Body = Result<Bytes, BytesRejection>;
 type Answer<T> = Result<Json<T>, Refusal>;
 
-/// The whole API, for the admin socket. `disk_details`: see [`metrics::render`].
-pub(crate) fn router(
-    control: Arc<Control>,
-    seen: Option<Seen>,
-    guests: Arc<GuestSockets>,
-    disk_details: bool,
-) -> Router {
+/// What the API shows beside the control.
+#[derive(Clone)]
+pub(crate) struct Shown {
+    /// The cluster that this host is in.
+    pub(crate) seen: Option<Seen>,
+    /// Whom guests speak with.
+    pub(crate) guests: Arc<GuestSockets>,
+    /// What has happened.
+    pub(crate) events: Arc<EventLog>,
+    /// Whether metrics tell of each disk in detail.
+    pub(crate) disk_details: bool,
+}
+
+/// The whole API, for the admin socket.
+pub(crate) fn router(control: Arc<Control>, shown: Shown) -> Router {
+    let seen = shown.seen.clone();
+    let guests = Arc::clone(&shown.guests);
     let recording = get(show_recording)
         .post(start_recording)
         .delete(stop_recording);
@@ -73,25 +87,21 @@ pub(crate) fn router(
             seen.as_ref().map(|seen| Arc::clone(&seen.view)),
         ))
         .merge(moves::routes(seen.map(|seen| seen.moves)))
+        .merge(event_log::routes(&control, Arc::clone(&shown.events)))
         .route("/v1/openapi.json", get(show_document))
-        .route(
-            "/metrics",
-            get(move |control| show_metrics(control, disk_details)),
-        )
+        .route("/metrics", get(move |control| show_metrics(control, shown)))
         .fallback(nothing_here)
         .method_not_allowed_fallback(nothing_here)
+        .layer(middleware::from_fn(commands::tell))
         .layer(middleware::from_fn(connections::whole_body))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(control)
 }
 
-/// Only the metrics, for the address that Prometheus asks. `disk_details`: see [`metrics::render`].
-pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
+/// Only the metrics, for the address that Prometheus asks.
+pub(crate) fn metrics_router(control: Arc<Control>, shown: Shown) -> Router {
     Router::new()
-        .route(
-            "/metrics",
-            get(move |control| show_metrics(control, disk_details)),
-        )
+        .route("/metrics", get(move |control| show_metrics(control, shown)))
         .fallback(nothing_here)
         .method_not_allowed_fallback(nothing_here)
         .layer(middleware::from_fn(connections::whole_body))
@@ -139,6 +149,7 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         roaming::abort_move,
         roaming::set_move,
         roaming::take_over,
+        event_log::show_events,
         cluster::show_cluster,
         cluster::show_loads,
         moves::list_moves,
@@ -155,7 +166,7 @@ pub fn metrics_router(control: Arc<Control>, disk_details: bool) -> Router {
         show_metrics,
         show_document
     ),
-    components(schemas(OfDirty))
+    components(schemas(OfDirty, Missed))
 )]
 struct Document;
 
@@ -255,10 +266,18 @@ async fn stop_recording(State(control): Shared) -> Answer<Recording> {
 #[utoipa::path(get, path = "/metrics", responses(
     (status = 200, description = "Every metric", content_type = "application/openmetrics-text", body = String),
 ))]
-async fn show_metrics(State(control): Shared, disk_details: bool) -> Response {
+async fn show_metrics(State(control): Shared, shown: Shown) -> Response {
     let (status, disks, vms, roaming) = control.observer().snapshot().await;
-    let resources = control.disk_sockets().resources().shown(1);
-    let text = metrics::render(status, disks, vms, roaming, resources, disk_details);
+    let text = metrics::render(Scrape {
+        status,
+        disks,
+        vms,
+        roaming,
+        resources: control.disk_sockets().resources().shown(1),
+        events: shown.events.counts(),
+        cluster: shown.seen.map(|seen| seen.observed.numbers()),
+        disk_details: shown.disk_details,
+    });
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 

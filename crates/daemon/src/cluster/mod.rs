@@ -7,18 +7,21 @@
 //!   board      what this host's VMs want of its flash, by a lease           load/HOST
 //!   view       all hosts, disks and loads, for an operator
 //!   moves      VMs on their way between hosts, for an operator            moves/VM
+//!   observed   what has changed of all that, as events and metrics
 //! ```
 //!
 //! Nothing that a VM waits for asks the store.
 
 mod board;
 mod moves;
+mod observed;
 mod presence;
 mod records;
 mod view;
 
 pub(super) use board::LoadBoard;
 pub(super) use moves::MoveBook;
+pub(super) use observed::{ClusterNumbers, Ended, OUTCOMES, Observed, ROLES, STAGES};
 pub(super) use view::View;
 
 use crate::registry::Registry;

@@ -7,6 +7,7 @@ use super::Cluster;
 use crate::registry::Registry;
 use crate::shards::Shards;
 use api::cluster::{HostDisk, HostSays};
+use events::EventKind;
 use std::time::{Duration, Instant};
 use store::{Leased, StoreError, keys};
 use units::errors::chain;
@@ -38,7 +39,11 @@ pub(super) async fn keep(cluster: &Cluster, registry: &Registry, shards: &Shards
         match present.say(says).await {
             Ok(()) if present.is_lost => {
                 present.is_lost = false;
-                tracing::info!(cluster = cluster.name, "the cluster's store answers again");
+                tracing::info!(
+                    event = EventKind::StoreBack.word(),
+                    cluster = cluster.name,
+                    "the cluster's store answers again"
+                );
             }
             Ok(()) => {}
             Err(error) if present.is_lost => {
@@ -48,6 +53,7 @@ pub(super) async fn keep(cluster: &Cluster, registry: &Registry, shards: &Shards
                 present.is_lost = true;
                 let reason = chain(&error);
                 tracing::warn!(
+                    event = EventKind::StoreLost.word(),
                     cluster = cluster.name,
                     reason,
                     remedy = error.remedy(),

@@ -1,18 +1,21 @@
 //! From a snapshot to the text that Prometheus reads.
 
 use super::family::{Family, Kind, Read, Series, families};
+use crate::cluster::ClusterNumbers;
 use api::resources::Resources;
 use api::roaming::RoamingDisks;
 use api::types::{Disks, Latency, Status};
 use api::vms::Vms;
+use events::EventKind;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The media type of [`render`]'s text: `OpenMetrics`.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Upper ends of the histograms' buckets in seconds, 1-2-5 steps from a flash hit in a hot
 /// loop to the longest that an origin may take by default.
@@ -27,27 +30,13 @@ pub(super) const DISK_BUCKET_SECONDS: [f64; 10] = [
     50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 5e-3, 20e-3, 0.1, 1.0, 10.0,
 ];
 
-/// All metrics of a snapshot; with `disk_details` those of each disk that are for a closer look, too.
+/// All metrics of a scrape.
 ///
 /// # Panics
 /// Never: writing to a string does not fail.
-pub fn render(
-    status: Status,
-    disks: Disks,
-    vms: Vms,
-    roaming: RoamingDisks,
-    resources: Resources,
-    disk_details: bool,
-) -> String {
+pub(crate) fn render(scrape: Scrape) -> String {
     let mut registry = Registry::with_prefix("hearth");
-    registry.register_collector(Box::new(Snapshot {
-        status,
-        disks,
-        vms,
-        roaming,
-        resources,
-        disk_details,
-    }));
+    registry.register_collector(Box::new(scrape));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)
         .expect("writing to a string does not fail");
@@ -55,18 +44,22 @@ pub fn render(
 }
 
 /// What a scrape shows.
-#[derive(Debug)]
-pub(super) struct Snapshot {
-    pub(super) status: Status,
-    pub(super) disks: Disks,
-    pub(super) vms: Vms,
-    pub(super) roaming: RoamingDisks,
-    pub(super) resources: Resources,
+#[derive(Clone, Debug)]
+pub(crate) struct Scrape {
+    pub(crate) status: Status,
+    pub(crate) disks: Disks,
+    pub(crate) vms: Vms,
+    pub(crate) roaming: RoamingDisks,
+    pub(crate) resources: Resources,
+    /// How many events of each kind there were.
+    pub(crate) events: BTreeMap<EventKind, u64>,
+    /// What this host has observed of its cluster, if it is in one.
+    pub(crate) cluster: Option<ClusterNumbers>,
     /// Whether each disk is told of in detail.
-    pub(super) disk_details: bool,
+    pub(crate) disk_details: bool,
 }
 
-impl Collector for Snapshot {
+impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for family in families() {
             self.family(family, &mut encoder)?;
@@ -75,7 +68,7 @@ impl Collector for Snapshot {
     }
 }
 
-impl Snapshot {
+impl Scrape {
     fn family(&self, family: &Family, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         match family.read {
             Read::Counter(read) => self.series(family, read, Number::encode_counter, encoder),
@@ -174,15 +167,21 @@ mod tests {
     use super::*;
     use api::samples;
 
+    fn scrape(disk_details: bool) -> Scrape {
+        Scrape {
+            status: samples::status(),
+            disks: samples::disks(),
+            vms: samples::vms(),
+            roaming: samples::roaming(),
+            resources: samples::resources(),
+            events: BTreeMap::from([(EventKind::OriginLost, 3)]),
+            cluster: Some(ClusterNumbers::sample()),
+            disk_details,
+        }
+    }
+
     fn lines() -> String {
-        render(
-            samples::status(),
-            samples::disks(),
-            samples::vms(),
-            samples::roaming(),
-            samples::resources(),
-            false,
-        )
+        render(scrape(false))
     }
 
     #[test]
@@ -211,6 +210,14 @@ mod tests {
             "hearth_host_network_bytes_total 5368709120",
             "hearth_vm_cpu_seconds_total{vm=\"web-1\"} 12.5",
             "hearth_vm_resident_memory_bytes{vm=\"web-1\"} 4294967296",
+            "hearth_events_total{kind=\"origin-lost\"} 3",
+            "hearth_events_total{kind=\"origin-back\"} 0",
+            "hearth_cluster_store_answers 1",
+            "hearth_cluster_hosts{state=\"missing\"} 1",
+            "hearth_cluster_moves{role=\"target\",stage=\"migrating\"} 1",
+            "hearth_cluster_moves_ended_total{outcome=\"done\"} 4",
+            "hearth_cluster_move_seconds_total{outcome=\"done\"} 90.0",
+            "hearth_cluster_flash_missing_bytes 1073741824",
             "hearth_build_info{version=\"0.1.0\"} 1",
             "# UNIT hearth_uptime_seconds seconds",
             "hearth_uptime_seconds 93784.5",
@@ -226,14 +233,7 @@ mod tests {
 
     #[test]
     fn histograms_count_every_operation_once() {
-        let text = render(
-            samples::status(),
-            samples::disks(),
-            samples::vms(),
-            samples::roaming(),
-            samples::resources(),
-            true,
-        );
+        let text = render(scrape(true));
         for name in ["hearth_cache_guest_request", "hearth_guest_request"] {
             let labels = if name.contains("cache") {
                 "cache=\"main\",op=\"read\""
@@ -269,14 +269,7 @@ mod tests {
     #[test]
     fn what_is_told_only_in_detail_says_so() {
         let plain = lines();
-        let detailed = render(
-            samples::status(),
-            samples::disks(),
-            samples::vms(),
-            samples::roaming(),
-            samples::resources(),
-            true,
-        );
+        let detailed = render(scrape(true));
         for family in families() {
             let heading = format!("# TYPE {} ", family.full_name().trim_end_matches("_total"));
             assert!(detailed.contains(&heading), "{heading}");
@@ -309,14 +302,10 @@ mod tests {
             (false, SERIES_OF_A_DISK_MAX),
             (true, DETAILED_SERIES_OF_A_DISK_MAX),
         ] {
-            let text = render(
-                samples::status(),
-                disks.clone(),
-                samples::vms(),
-                samples::roaming(),
-                samples::resources(),
-                details,
-            );
+            let text = render(Scrape {
+                disks: disks.clone(),
+                ..scrape(details)
+            });
             let of_one = |line: &&str| line.contains("disk=\"disk-of-customer-007\"");
             let series = text.lines().filter(of_one).count();
             println!("{} bytes, {series} series of a disk", text.len());
@@ -333,26 +322,18 @@ mod tests {
         disks.disks.truncate(1);
         disks.disks[0].latency = api::types::DiskLatency::default();
         disks.disks[0].write_back = None;
-        let text = render(
-            samples::status(),
-            disks.clone(),
-            samples::vms(),
-            samples::roaming(),
-            samples::resources(),
-            false,
-        );
+        let text = render(Scrape {
+            disks: disks.clone(),
+            ..scrape(false)
+        });
         assert!(!text.contains("hearth_disk_request_seconds_total{"));
         assert!(!text.contains("hearth_disk_destaged_bytes_total"));
         // A counter does not go away with write-back.
         disks.disks[0].counters.destaged_bytes = 4096;
-        let text = render(
-            samples::status(),
+        let text = render(Scrape {
             disks,
-            samples::vms(),
-            samples::roaming(),
-            samples::resources(),
-            false,
-        );
+            ..scrape(false)
+        });
         assert!(text.contains("hearth_disk_destaged_bytes_total{"), "{text}");
         assert!(!text.contains("hearth_disk_dirty_bytes"));
     }
@@ -367,14 +348,7 @@ mod tests {
 
     #[test]
     fn every_family_appears_once_under_its_name() {
-        let text = render(
-            samples::status(),
-            samples::disks(),
-            samples::vms(),
-            samples::roaming(),
-            samples::resources(),
-            true,
-        );
+        let text = render(scrape(true));
         for family in families() {
             let heading = format!("# TYPE {} ", family.full_name().trim_end_matches("_total"));
             assert_eq!(text.matches(&heading).count(), 1, "{heading}\n{text}");

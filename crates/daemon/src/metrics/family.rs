@@ -1,6 +1,6 @@
 //! What a metric is, and how the table of all metrics is written.
 
-use super::encode::{Buckets, Number, Snapshot};
+use super::encode::{Buckets, Number, Scrape};
 use api::types::{CacheStatus, DiskStatus};
 
 /// What kind of metric.
@@ -34,11 +34,11 @@ pub struct Family {
 pub(super) enum Read {
     Counter(ReadNumbers),
     Gauge(ReadNumbers),
-    Histogram(for<'a> fn(&'a Snapshot, &mut Vec<Series<'a, Buckets<'a>>>)),
+    Histogram(for<'a> fn(&'a Scrape, &mut Vec<Series<'a, Buckets<'a>>>)),
 }
 
 /// Appends the series of a counter or a gauge.
-type ReadNumbers = for<'a> fn(&'a Snapshot, &mut Vec<Series<'a>>);
+type ReadNumbers = for<'a> fn(&'a Scrape, &mut Vec<Series<'a>>);
 
 impl Family {
     /// Its kind.
@@ -75,6 +75,8 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
         .chain(super::vm_families::FAMILIES)
         .chain(super::guest_families::FAMILIES)
         .chain(super::resource_families::FAMILIES)
+        .chain(super::event_families::FAMILIES)
+        .chain(super::cluster_families::FAMILIES)
 }
 
 /// One series of a metric.
@@ -86,7 +88,7 @@ pub(super) struct Series<'a, V = Number> {
 
 /// A series of each cache, with one more label if wanted.
 pub(super) fn caches<'a, V>(
-    snapshot: &'a Snapshot,
+    snapshot: &'a Scrape,
     out: &mut Vec<Series<'a, V>>,
     extra: Option<(&'static str, &'a str)>,
     value: impl Fn(&'a CacheStatus) -> V,
@@ -96,7 +98,7 @@ pub(super) fn caches<'a, V>(
 
 /// A series of each cache that has this value, with one more label if wanted.
 pub(super) fn some_caches<'a, V>(
-    snapshot: &'a Snapshot,
+    snapshot: &'a Scrape,
     out: &mut Vec<Series<'a, V>>,
     extra: Option<(&'static str, &'a str)>,
     value: impl Fn(&'a CacheStatus) -> Option<V>,
@@ -111,7 +113,7 @@ pub(super) fn some_caches<'a, V>(
 
 /// A series of each disk, with one more label if wanted.
 pub(super) fn disks<'a, V>(
-    snapshot: &'a Snapshot,
+    snapshot: &'a Scrape,
     out: &mut Vec<Series<'a, V>>,
     extra: Option<(&'static str, &'a str)>,
     value: impl Fn(&'a DiskStatus) -> V,
@@ -121,7 +123,7 @@ pub(super) fn disks<'a, V>(
 
 /// As [`some_disks`], where disks are told of in detail.
 pub(super) fn detailed_disks<'a, V>(
-    snapshot: &'a Snapshot,
+    snapshot: &'a Scrape,
     out: &mut Vec<Series<'a, V>>,
     extra: Option<(&'static str, &'a str)>,
     value: impl Fn(&'a DiskStatus) -> Option<V>,
@@ -133,7 +135,7 @@ pub(super) fn detailed_disks<'a, V>(
 
 /// A series of each disk that has this value, with one more label if wanted.
 pub(super) fn some_disks<'a, V>(
-    snapshot: &'a Snapshot,
+    snapshot: &'a Scrape,
     out: &mut Vec<Series<'a, V>>,
     extra: Option<(&'static str, &'a str)>,
     value: impl Fn(&'a DiskStatus) -> Option<V>,

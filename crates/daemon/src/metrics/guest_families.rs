@@ -1,6 +1,6 @@
 //! The metrics of the agents in guests. The guests say it: a lying one shows wrong figures of its own.
 
-use super::encode::{Number, Snapshot};
+use super::encode::{Number, Scrape};
 use super::family::{Family, Read, Series};
 use api::guests::{GuestMemory, GuestStatus};
 
@@ -8,7 +8,7 @@ const VM: &[&str] = &["vm"];
 
 /// A series of each VM that has a channel and this value.
 fn guests<'a>(
-    snapshot: &'a Snapshot,
+    snapshot: &'a Scrape,
     out: &mut Vec<Series<'a>>,
     extra: Option<(&'static str, &'a str)>,
     value: impl Fn(&GuestStatus) -> Option<Number>,

@@ -5,7 +5,9 @@
 //! over disks and hosts before they are divided. A disk or cache has the same labels on each
 //! of its series.
 
+mod cluster_families;
 mod encode;
+mod event_families;
 mod families;
 mod family;
 mod front_end_families;
@@ -16,5 +18,5 @@ mod roaming_families;
 mod vm_families;
 mod write_back_families;
 
-pub use encode::{CONTENT_TYPE, render};
+pub(crate) use encode::{CONTENT_TYPE, Scrape, render};
 pub use family::{Family, Kind, families};

@@ -1,13 +1,13 @@
 //! The metrics of the host's resources, as the resource monitor reads them; none without one.
 
-use super::encode::{Number, Snapshot};
+use super::encode::{Number, Scrape};
 use super::family::{Family, Read, Series};
 use api::resources::VmUsage;
 use monitor::{BlockReading, HostReading, VmFigures};
 
 /// A series of the host, if a monitor says something of it.
 fn host(
-    snapshot: &Snapshot,
+    snapshot: &Scrape,
     out: &mut Vec<Series<'_>>,
     extra: Option<(&'static str, &'static str)>,
     value: fn(&HostReading) -> Number,
@@ -21,7 +21,7 @@ fn host(
 }
 
 /// A series of each VM of the last sample.
-fn vms<'a>(snapshot: &'a Snapshot, out: &mut Vec<Series<'a>>, value: fn(&VmUsage) -> Number) {
+fn vms<'a>(snapshot: &'a Scrape, out: &mut Vec<Series<'a>>, value: fn(&VmUsage) -> Number) {
     let last = snapshot.resources.samples.last();
     for vm in last.iter().flat_map(|sample| &sample.vms) {
         out.push(Series {
@@ -32,11 +32,7 @@ fn vms<'a>(snapshot: &'a Snapshot, out: &mut Vec<Series<'a>>, value: fn(&VmUsage
 }
 
 /// A series of each VM of which QEMU or libvirt says this.
-fn told<'a>(
-    snapshot: &'a Snapshot,
-    out: &mut Vec<Series<'a>>,
-    value: fn(&VmFigures) -> Option<u64>,
-) {
+fn told<'a>(snapshot: &'a Scrape, out: &mut Vec<Series<'a>>, value: fn(&VmFigures) -> Option<u64>) {
     let last = snapshot.resources.samples.last();
     for vm in last.iter().flat_map(|sample| &sample.vms) {
         out.extend(value(&vm.figures).map(|value| Series {
@@ -48,7 +44,7 @@ fn told<'a>(
 
 /// A series of what each VM reads from its disks, and one of what it writes.
 fn of_disks<'a>(
-    snapshot: &'a Snapshot,
+    snapshot: &'a Scrape,
     out: &mut Vec<Series<'a>>,
     value: fn(&BlockReading) -> [u64; 2],
 ) {

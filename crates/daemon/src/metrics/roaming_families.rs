@@ -1,17 +1,13 @@
 //! The metrics of disks that roam, and of the link that they roam over.
 
-use super::encode::{BUCKET_SECONDS, Buckets, Number, Snapshot};
+use super::encode::{BUCKET_SECONDS, Buckets, Number, Scrape};
 use super::family::{Family, Read, Series};
 use api::roaming::{PeerSession, RoamingRole};
 
 const PEER: &[&str] = &["peer"];
 
 /// A series of each peer.
-fn peers<'a>(
-    snapshot: &'a Snapshot,
-    out: &mut Vec<Series<'a>>,
-    value: impl Fn(&PeerSession) -> u64,
-) {
+fn peers<'a>(snapshot: &'a Scrape, out: &mut Vec<Series<'a>>, value: impl Fn(&PeerSession) -> u64) {
     for peer in &snapshot.roaming.peers {
         out.push(Series {
             labels: vec![("peer", peer.name.as_str())],

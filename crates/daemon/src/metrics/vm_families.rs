@@ -1,6 +1,6 @@
 //! The metrics of VMs and base images, and of what divides the flash among them.
 
-use super::encode::{Number, Snapshot};
+use super::encode::{Number, Scrape};
 use super::family::{Family, Read, Series, some_caches};
 use api::vms::{Share, WriteBudget};
 
@@ -230,7 +230,7 @@ pub(super) const FAMILIES: &[Family] = &[
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 /// Every share of VMs and images with its labels.
-fn each<'a>(snapshot: &'a Snapshot, mut use_it: impl FnMut(Labels<'a>, &'a Share)) {
+fn each<'a>(snapshot: &'a Scrape, mut use_it: impl FnMut(Labels<'a>, &'a Share)) {
     for vm in &snapshot.vms.vms {
         for share in &vm.shares {
             use_it(labels(vm.name.as_str(), "vm", share), share);
@@ -252,7 +252,7 @@ fn labels<'a>(name: &'a str, kind: &'static str, share: &'a Share) -> Labels<'a>
 }
 
 fn series<'a>(
-    snapshot: &'a Snapshot,
+    snapshot: &'a Scrape,
     out: &mut Vec<Series<'a>>,
     extra: Option<(&'static str, &'a str)>,
     value: impl Fn(&'a Share) -> Option<Number>,
@@ -266,7 +266,7 @@ fn series<'a>(
 }
 
 fn shares<'a>(
-    snapshot: &'a Snapshot,
+    snapshot: &'a Scrape,
     out: &mut Vec<Series<'a>>,
     extra: Option<(&'static str, &'a str)>,
     value: impl Fn(&'a Share) -> Option<u64>,
@@ -280,7 +280,7 @@ fn of(share: &Share, pick: fn(&WriteBudget) -> u64) -> Option<u64> {
     share.write_budget.as_ref().map(pick)
 }
 
-fn budgets<'a>(snapshot: &'a Snapshot, out: &mut Vec<Series<'a>>, pick: fn(&WriteBudget) -> u64) {
+fn budgets<'a>(snapshot: &'a Scrape, out: &mut Vec<Series<'a>>, pick: fn(&WriteBudget) -> u64) {
     some_caches(snapshot, out, None, |cache| {
         let budget = cache.policy.as_ref()?.write_budget.as_ref()?;
         Some(Number::Whole(pick(budget)))

@@ -10,13 +10,13 @@
 mod disks;
 mod here;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Observed};
 use crate::control::Control;
 use configuration::{HypervisorConfig, MigrateWith};
-use executor::{Drivers, Planner, PlannerSays, keep_part};
+use executor::{Drivers, Planner, keep_part};
 use here::Here;
 use hypervisor::{Hook, Hypervisor, Qmp, Template, Virsh};
-use placement::{Name, Short};
+use placement::Name;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -26,14 +26,16 @@ pub(super) fn start(
     me: &Name,
     control: Arc<Control>,
     config: &HypervisorConfig,
+    observed: &Arc<Observed>,
 ) {
     let here = Here::new(control, hypervisor_of(config));
     let store = || cluster.store();
     let leads = Arc::new(AtomicBool::new(false));
     tokio::spawn(keep_part(store(), me.clone(), Arc::new(here)));
-    tokio::spawn(Drivers::new(store(), me.clone(), Arc::clone(&leads)).keep());
-    let says = Arc::new(Log { me: me.clone() });
-    tokio::spawn(Planner::new(store(), me.clone(), leads, says).keep());
+    let says = || Arc::clone(observed);
+    let drivers = Drivers::new(store(), me.clone(), Arc::clone(&leads), says());
+    tokio::spawn(drivers.keep());
+    tokio::spawn(Planner::new(store(), me.clone(), leads, says()).keep());
 }
 
 fn hypervisor_of(config: &HypervisorConfig) -> Option<Hypervisor> {
@@ -57,31 +59,5 @@ fn hypervisor_of(config: &HypervisorConfig) -> Option<Hypervisor> {
             let hook = config.hook.as_ref()?;
             Some(Hypervisor::Hook(Hook::new(hook)))
         }
-    }
-}
-
-/// What the planner sees, in the log.
-struct Log {
-    me: Name,
-}
-
-impl PlannerSays for Log {
-    fn leads(&self, leads: bool) {
-        let host = &self.me;
-        if leads {
-            tracing::info!(%host, "this host plans for the cluster");
-        } else {
-            tracing::info!(%host, "this host plans for the cluster no more");
-        }
-    }
-
-    fn is_short(&self, short: &Short) {
-        tracing::warn!(
-            host = %short.host,
-            load = short.load,
-            missing_bytes = short.missing.get(),
-            share_of_need = short.scale,
-            "a host has too little flash, and no VM of it can move"
-        );
     }
 }

@@ -15,6 +15,7 @@ use api::types::Problem;
 use block_io::OriginGeometry;
 use cache::{OfDirty, Tenure};
 use configuration::{Dirty, WritePolicy};
+use events::EventKind;
 use handoff::{Hold, Kept, Record, TakeError};
 use link_protocol::Frame;
 use shard::{Reply, ShardHandle};
@@ -180,7 +181,7 @@ impl Steps {
     pub(super) fn unlock(&self) {
         *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let (disk, to) = (&self.entry.config.name, self.peering.there());
-        tracing::info!(%disk, to, "the disk is given away");
+        tracing::info!(event = EventKind::DiskGiven.word(), %disk, to, "the disk is given away");
     }
 
     /// Does what is to be done before the disk is opened with this epoch; requests wait until then at most.
@@ -300,7 +301,8 @@ impl Steps {
                 self.control.registry().set_phase(&self.entry, phase);
                 *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 let disk = &self.entry.config.name;
-                tracing::info!(%disk, epoch, "the disk is here");
+                tracing::info!(event = EventKind::DiskTaken.word(),
+                    %disk, epoch, "the disk is here");
                 self.open_in.store(epoch, Ordering::Relaxed);
                 Ok(())
             }
@@ -355,7 +357,8 @@ impl Steps {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.as_ref() != Some(&reason) {
             let disk = &self.entry.config.name;
-            tracing::warn!(%disk, reason, "{consequence}");
+            tracing::warn!(event = EventKind::HandOverFailed.word(),
+                %disk, reason, "{consequence}");
             *failure = Some(reason);
         }
     }

@@ -19,6 +19,7 @@ use super::wording::{heard, refusal, worded};
 use super::{Happens, PATIENCE, Told};
 use crate::peering::Peering;
 use disks::Disks;
+use events::EventKind;
 use handoff::{
     Action, Event, Hold, IncomingClient, Look, Message, Notice, Ownership, Partners, Refusal, Role,
     TakeError, Traces, Verdict,
@@ -156,7 +157,8 @@ impl Roamer {
         };
         if self.disks.len() > 1 && self.stays.as_ref().is_none_or(|before| before.why != why) {
             let vm = self.disks[0].steps().entry.vm();
-            tracing::warn!(%vm, reason = why, "the VM's disks stay here, since one of them cannot go");
+            tracing::warn!(event = EventKind::HandOverFailed.word(),
+                %vm, reason = why, "the VM's disks stay here, since one of them cannot go");
         }
         let since = Instant::now();
         self.stays = Some(Stays { why, since });
@@ -458,7 +460,8 @@ impl Roamer {
                     self.asked = None;
                     let steps = self.disks[0].steps();
                     let (disk, owner) = (&steps.entry.config.name, steps.peering.there());
-                    tracing::warn!(%disk, owner, "the disk was changed elsewhere: \
+                    tracing::warn!(event = EventKind::DiskChanged.word(),
+                        %disk, owner, "the disk was changed elsewhere: \
                         the clients that it was taken from get errors");
                     self.disks.iter().for_each(Member::end_old_clients);
                 }

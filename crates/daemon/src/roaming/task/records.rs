@@ -3,6 +3,7 @@
 use super::Roamer;
 use crate::roaming::Happens;
 use crate::roaming::split::look;
+use events::EventKind;
 use handoff::Role;
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ impl Roamer {
         let why = self.split.why();
         if let Some(reason) = why {
             let vm = self.disks[0].steps().entry.vm();
-            tracing::warn!(%vm, reason, "nobody serves the VM's disks: \
+            tracing::warn!(event = EventKind::DisksSplit.word(),
+                %vm, reason, "nobody serves the VM's disks: \
                 hearth migrate take {vm} --yes-its-owner-is-dead, at the host where it is to run");
         }
         for disk in self.disks.iter() {

@@ -1,0 +1,258 @@
+//! What operators do over the admin socket, as events with who did it.
+//!
+//! Every path that changes something has a row here, a test compares. A command is told of when it was carried out, to
+//! its end even if the client goes away meanwhile; what was refused has changed nothing.
+
+use super::connections::Caller;
+use super::refusal::Refusal;
+use super::{BODY_BYTES_MAX, to_the_end};
+use api::problem::ProblemKind;
+use api::types::Problem;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{MatchedPath, Request};
+use axum::http::{Method, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use events::EventKind;
+use serde::Deserialize;
+
+/// The most bytes of a request that are told.
+const TOLD_BYTES_MAX: usize = 512;
+
+/// What a command is about: the name in its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Disk,
+    Vm,
+    Cache,
+    /// The disk that the body names.
+    DiskInBody,
+    Nothing,
+}
+
+/// What is told of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// What was done, in words.
+    Done(&'static str),
+    /// The same, and the body behind it: what holds from now on.
+    Set(&'static str),
+    /// Nothing, since it is no operator's doing.
+    Nothing,
+}
+
+struct Row {
+    method: &'static str,
+    path: &'static str,
+    names: Names,
+    told: Told,
+}
+
+const fn row(method: &'static str, path: &'static str, names: Names, told: Told) -> Row {
+    Row {
+        method,
+        path,
+        names,
+        told,
+    }
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    row("POST", "/v1/disks", Names::DiskInBody, Told::Done("attached the disk")),
+    row("DELETE", "/v1/disks/{name}", Names::Disk, Told::Done("detached the disk")),
+    row("PATCH", "/v1/disks/{name}", Names::Disk, Told::Set("changed the disk's settings")),
+    row("DELETE", "/v1/disks/{name}/settings", Names::Disk, Told::Set("took back the disk's settings")),
+    row("POST", "/v1/disks/{name}/attach", Names::Disk, Told::Done("attached the disk that waited")),
+    row("POST", "/v1/disks/{name}/barrier", Names::Disk, Told::Done("made the disk's origin consistent")),
+    row("POST", "/v1/disks/{name}/drop", Names::Disk, Told::Done("dropped what is cached of the disk")),
+    row("POST", "/v1/disks/{name}/flush", Names::Disk, Told::Done("had the disk flushed")),
+    row("POST", "/v1/disks/{name}/resize", Names::Disk, Told::Done("gave the disk all of its origin")),
+    row("PATCH", "/v1/vms/{name}", Names::Vm, Told::Set("changed the VM's settings")),
+    row("DELETE", "/v1/vms/{name}/settings", Names::Vm, Told::Set("took back the VM's settings")),
+    row("PATCH", "/v1/caches/{name}/policy", Names::Cache, Told::Set("changed the cache's policy")),
+    row("DELETE", "/v1/caches/{name}/settings", Names::Cache, Told::Set("took back the cache's policy")),
+    row("POST", "/v1/recording", Names::Nothing, Told::Done("began to record what guests ask")),
+    row("DELETE", "/v1/recording", Names::Nothing, Told::Done("ended the recording")),
+    row("POST", "/v1/roaming/{name}/prepare", Names::Disk, Told::Done("prepared a move of the disk")),
+    row("POST", "/v1/roaming/{name}/abort", Names::Disk, Told::Done("aborted the move of the disk")),
+    row("POST", "/v1/roaming/{name}/set", Names::Disk, Told::Set("changed how the disk's cache comes here")),
+    row("POST", "/v1/roaming/{name}/take", Names::Disk, Told::Done("took the disk from an owner that is gone")),
+    row("POST", "/v1/cluster/moves/{vm}", Names::Vm, Told::Set("began a move of the VM")),
+    row("POST", "/v1/cluster/moves/{vm}/approve", Names::Vm, Told::Done("approved the move of the VM")),
+    row("POST", "/v1/cluster/moves/{vm}/cancel", Names::Vm, Told::Done("cancelled the move of the VM")),
+    row("POST", "/v1/cluster/moves/{vm}/clear", Names::Vm, Told::Done("cleared the failed move of the VM")),
+    // A group's run says it again and again.
+    row("POST", "/v1/cluster/moves/{vm}/pace", Names::Vm, Told::Nothing),
+    row("POST", "/v1/cluster/settings", Names::Nothing, Told::Set("changed the cluster's settings")),
+    // A monitor says it every few seconds.
+    row("POST", "/v1/resources/readings", Names::Nothing, Told::Nothing),
+];
+
+/// A command, as far as it is told.
+struct Command {
+    row: &'static Row,
+    uri: Uri,
+    caller: Option<Caller>,
+    body: Bytes,
+}
+
+/// Has a command carried out, and tells of it.
+pub(super) async fn tell(request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>();
+    let row = path.and_then(|path| row_of(request.method(), path.as_str()));
+    let Some(row) = row.filter(|row| row.told != Told::Nothing) else {
+        return next.run(request).await;
+    };
+    let (parts, body) = request.into_parts();
+    let body = match to_bytes(body, BODY_BYTES_MAX).await {
+        Ok(body) => body,
+        Err(error) => {
+            let problem = Problem::new(ProblemKind::Invalid, error.to_string());
+            return Refusal::from(problem).into_response();
+        }
+    };
+    let command = Command {
+        row,
+        uri: parts.uri.clone(),
+        caller: parts.extensions.get().copied(),
+        body: body.clone(),
+    };
+    let done = to_the_end(async move {
+        let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+        if response.status().is_success() {
+            command.log();
+        }
+        Ok(response)
+    });
+    done.await.unwrap_or_else(IntoResponse::into_response)
+}
+
+fn row_of(method: &Method, path: &str) -> Option<&'static Row> {
+    let mut rows = ROWS.iter();
+    rows.find(|row| row.method == method.as_str() && row.path == path)
+}
+
+impl Command {
+    fn log(&self) {
+        let caller = self.caller;
+        let uid = caller.map(|Caller(who)| who.uid);
+        let pid = caller.and_then(|Caller(who)| who.pid);
+        let name = self.name();
+        let name_if = |names: &[Names]| names.contains(&self.row.names).then_some(name.as_deref());
+        let disk = name_if(&[Names::Disk, Names::DiskInBody]).flatten();
+        let vm = name_if(&[Names::Vm]).flatten();
+        let cache = name_if(&[Names::Cache]).flatten();
+        let kind = match self.row.told {
+            Told::Set(_) => EventKind::SettingChanged,
+            Told::Done(_) | Told::Nothing => EventKind::Command,
+        };
+        let event = kind.word();
+        tracing::info!(event, uid, pid, disk, vm, cache, "{}", self.sentence());
+    }
+
+    /// What was done, with what the request says beside it.
+    fn sentence(&self) -> String {
+        let (did, body) = match self.row.told {
+            Told::Done(did) => (did, String::new()),
+            Told::Set(did) => (did, told(&String::from_utf8_lossy(&self.body))),
+            Told::Nothing => return String::new(),
+        };
+        let query = told(self.uri.query().unwrap_or_default());
+        let mut sentence = format!("an operator {did}");
+        for more in [query, body] {
+            if !more.is_empty() {
+                sentence.push_str(": ");
+                sentence.push_str(&more);
+            }
+        }
+        sentence
+    }
+
+    fn name(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        if self.row.names == Names::DiskInBody {
+            let named: Named = serde_json::from_slice(&self.body).ok()?;
+            return Some(named.name);
+        }
+        let place = self
+            .row
+            .path
+            .split('/')
+            .position(|part| part.starts_with('{'))?;
+        self.uri.path().split('/').nth(place).map(str::to_owned)
+    }
+}
+
+/// What a request says, without line ends and not too long.
+fn told(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = text.floor_char_boundary(TOLD_BYTES_MAX);
+    text[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::events::Who;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_path_that_changes_something_has_a_row() {
+        let document: serde_json::Value = serde_json::from_str(&super::super::document()).unwrap();
+        let paths = document["paths"].as_object().unwrap();
+        let changes = paths.iter().flat_map(|(path, verbs)| {
+            let verbs = verbs.as_object().unwrap().keys();
+            let verbs = verbs.filter(|verb| *verb != "get");
+            verbs.map(move |verb| (verb.to_uppercase(), path.clone()))
+        });
+        let changes: BTreeSet<_> = changes.collect();
+        let rows = ROWS.iter();
+        let rows: BTreeSet<_> = rows
+            .map(|row| (row.method.to_owned(), row.path.to_owned()))
+            .collect();
+        assert_eq!(changes, rows);
+    }
+
+    #[test]
+    fn a_command_names_what_it_is_about_and_says_what_was_asked() {
+        let command = |method: &Method, path: &str, uri: &str, body: &'static str| Command {
+            row: row_of(method, path).unwrap(),
+            uri: uri.parse().unwrap(),
+            caller: Some(Caller(Who { uid: 7, pid: None })),
+            body: Bytes::from_static(body.as_bytes()),
+        };
+        let detached = command(
+            &Method::DELETE,
+            "/v1/disks/{name}",
+            "/v1/disks/web?dirty=drop",
+            "",
+        );
+        assert_eq!(detached.name().as_deref(), Some("web"));
+        assert_eq!(
+            detached.sentence(),
+            "an operator detached the disk: dirty=drop"
+        );
+        let attached = command(
+            &Method::POST,
+            "/v1/disks",
+            "/v1/disks",
+            r#"{"name":"web","origin":"nbd://u:secret@h/d"}"#,
+        );
+        assert_eq!(attached.name().as_deref(), Some("web"));
+        assert_eq!(attached.sentence(), "an operator attached the disk");
+        let set = command(
+            &Method::PATCH,
+            "/v1/vms/{name}",
+            "/v1/vms/v",
+            "{\"max\":\n \"1GiB\"}",
+        );
+        assert_eq!(
+            set.sentence(),
+            "an operator changed the VM's settings: {\"max\": \"1GiB\"}"
+        );
+    }
+}
