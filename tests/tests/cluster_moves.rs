@@ -198,6 +198,15 @@ fn moves_whichever_daemon_dies(lab: &Lab, vhost_user: bool) -> anyhow::Result<()
     let again = ["move", "start", VM, "--to", to, "--wait"];
     stand.pair.host(1).command(&again)?;
     stand.wait_for_end(&["done"])?;
+    for at in [0, 1] {
+        let ended = ["events", "--kind", "move-ended,disk-taken,disk-given"];
+        let text = stand.pair.host(at).command(&ended)?.stdout;
+        let disk = if at == 0 { "disk-given" } else { "disk-taken" };
+        ensure!(
+            text.contains("the VM has moved") && text.contains(disk),
+            "{text}"
+        );
+    }
     let refused = stand.pair.host(0).refused_command(&again)?.stderr;
     ensure!(refused.contains("is at node-b already"), "{refused}");
     // A driver that died, at each stage.

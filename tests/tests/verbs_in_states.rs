@@ -166,6 +166,7 @@ const VERBS: &[Verb] = &[
         "/v1/cluster/settings",
         r#"{"mode":"advise"}"#,
     ),
+    api("events", "GET", "/v1/events"),
     api("move list", "GET", "/v1/cluster/moves"),
     api("move show NAME", "GET", "/v1/cluster/moves/NAME"),
     sent(
@@ -246,6 +247,7 @@ const TABLE: &str = "\
 | `cluster status` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `cluster settings` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `cluster set --mode advise` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
+| `events` | done | done | done | done | done | done | done | done | done | unreachable |
 | `move list` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `move show NAME` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |
 | `move start NAME --to HOST` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |

@@ -7,6 +7,7 @@
 //!   top, xml, bench    the live view; texts for VMs; a load on the front ends
 //!   cluster  all hosts and disks of the cluster, and what holds for all of them
 //!   moves    VMs on their way between hosts
+//!   event_log   what has happened, and what operators did
 //!   group    which VMs cross a link together
 //!   group, traffic   which VMs cross a link together; who talks to whom
 //!   offline  caches that no daemon is using: format, check
@@ -22,6 +23,7 @@ pub mod bench;
 pub mod cli;
 pub mod cluster;
 pub mod docs;
+pub mod event_log;
 pub mod group;
 pub mod moves;
 pub mod mrc;

@@ -9,6 +9,7 @@ use super::vms::args::Vm;
 use crate::advise::args::Advise;
 use crate::bench::args::Bench;
 use crate::cluster::args::Cluster;
+use crate::event_log::args::EventsArgs;
 use crate::group::args::Group;
 use crate::moves::args::Move;
 use crate::mrc::args::Mrc;
@@ -114,6 +115,10 @@ pub enum Command {
     Resources(Resources),
     /// Show the cluster that this host is in, and change what holds for all hosts
     Cluster(Cluster),
+    /// Show what has happened since the daemon began, and what operators did
+    ///
+    /// The daemon keeps the last events in memory, at most 4096 of them: older ones are in its log, as lines with a field EVENT.
+    Events(EventsArgs),
     /// Look at moves of the cluster's VMs, and have them begun and ended
     #[command(subcommand, arg_required_else_help = true)]
     Move(Move),

@@ -8,7 +8,8 @@ use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress, shown};
 use crate::traces::{self, args::Trace};
 use crate::{
-    advise, bench, cluster, docs, group, moves, mrc, plan, resources, sim, top, traffic, xml,
+    advise, bench, cluster, docs, event_log, group, moves, mrc, plan, resources, sim, top, traffic,
+    xml,
 };
 use api::advice::HostAdvice;
 use api::client::Client;
@@ -91,6 +92,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Resources(_)
         | Command::Cluster(_)
         | Command::Move(_)
+        | Command::Events(_)
         | Command::Group(_)
         | Command::Plan(_)
         | Command::Monitor(_)
@@ -136,6 +138,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             group::moved(&client, asked, global.json).await
         }
         Command::Move(what) => moves::run(&client, global.json, what).await,
+        Command::Events(asked) => event_log::run(&client, global.json, asked).await,
         Command::Plan(arguments) => plan::of_cluster(&client, arguments, global.json).await,
         Command::Monitor(arguments) => resources::monitor(&client, arguments).await,
         Command::Advise(_) => {

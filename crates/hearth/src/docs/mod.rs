@@ -6,6 +6,7 @@
 
 mod cli;
 mod config;
+mod event_kinds;
 mod man;
 mod metrics;
 
@@ -25,6 +26,7 @@ pub fn generated(hearth: Command) -> Vec<(&'static str, String)> {
         ("book/src/reference/cli.md", cli::page(hearth)),
         ("book/src/reference/config.md", config::page()),
         ("book/src/reference/metrics.md", metrics::page()),
+        ("book/src/reference/events.md", event_kinds::page()),
         ("packaging/openapi.json", daemon::admin::document()),
     ]
 }
