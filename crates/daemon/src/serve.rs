@@ -184,24 +184,11 @@ async fn run(
         let serving = serve_nbd(config, sockets, &control, server, nbd_ends);
         nbd = serving.await.map_err(|error| error.told())?;
         let watchdog = tokio::spawn(watchdog(Arc::clone(&control)));
-        tracing::info!(
-            event = EventKind::DaemonStarted.word(),
-            version = env!("CARGO_PKG_VERSION"),
-            "serving"
-        );
-        service::ready("serving");
+        tell_of_start();
         end = signals.end(renewal).await;
         watchdog.abort();
     }
-    match end {
-        End::Renewed => service::renewing(),
-        End::Stopped => service::stopping(config.daemon.stop_timeout.0),
-    }
-    tracing::info!(
-        event = EventKind::DaemonStops.word(),
-        is_renewed = matches!(end, End::Renewed),
-        "stopping"
-    );
+    tell_of_end(end, config);
     sockets.leave(matches!(end, End::Renewed));
     ledger.abort();
     control.stop();
@@ -219,6 +206,27 @@ async fn run(
     let _ = tokio::time::timeout(ADMIN_FAREWELL, admin.join_all()).await;
     stopped_as(end, stopped)?;
     Ok(end)
+}
+
+fn tell_of_start() {
+    tracing::info!(
+        event = EventKind::DaemonStarted.word(),
+        version = env!("CARGO_PKG_VERSION"),
+        "serving"
+    );
+    service::ready("serving");
+}
+
+fn tell_of_end(end: End, config: &Config) {
+    match end {
+        End::Renewed => service::renewing(),
+        End::Stopped => service::stopping(config.daemon.stop_timeout.0),
+    }
+    tracing::info!(
+        event = EventKind::DaemonStops.word(),
+        is_renewed = matches!(end, End::Renewed),
+        "stopping"
+    );
 }
 
 /// What comes of a stop that was not clean.
