@@ -16,13 +16,18 @@ const TOOLS: &[&str] = &["etcd", "etcdctl", "nbdkit", "openssl"];
 const VM: &str = RoamingPair::DISK;
 const NAMES: [&str; 2] = RoamingPair::NAMES;
 
-/// Two hosts whose hypervisors have no VM, as an operator's program says.
+/// Two hosts of a cluster.
 fn pair(lab: &Lab) -> anyhow::Result<(RoamingPair, Origin)> {
     let etcd = Etcd::start(lab, 1)?;
     let image = Image::new(lab, "origin.raw", RoamingPair::IMAGE_MIB)?;
     let origin = Origin::start(lab, &image, OriginSettings::default())?;
     let settings = RoamingSettings::default();
-    let mut pair = RoamingPair::in_cluster(lab, etcd, &origin.uri(), settings, image)?;
+    let pair = RoamingPair::in_cluster(lab, etcd, &origin.uri(), settings, image)?;
+    Ok((pair, origin))
+}
+
+/// The hypervisors of both have no VM, as an operator's program says.
+fn without_vms(lab: &Lab, pair: &mut RoamingPair) -> anyhow::Result<()> {
     let hook = lab.path("hook");
     std::fs::write(
         &hook,
@@ -34,7 +39,7 @@ fn pair(lab: &Lab) -> anyhow::Result<(RoamingPair, Origin)> {
         let section = format!("[hypervisor]\nmigrate_with = 'hook'\nhook = '{hook}'\n");
         pair.configure(at, &section);
     }
-    Ok((pair, origin))
+    Ok(())
 }
 
 fn events(host: &Hearth, kind: &str) -> anyhow::Result<Vec<Value>> {
@@ -100,6 +105,7 @@ fn a_move_is_refused(pair: &mut RoamingPair) -> anyhow::Result<()> {
 fn hosts_tell_of_their_cluster() {
     scenario(TOOLS, |lab| {
         let (mut pair, _origin) = pair(lab)?;
+        without_vms(lab, &mut pair)?;
         pair.start_host(0)?;
         pair.wait_until_owned_by(0)?;
         wait_for(pair.host(0), "planner-elected", ("host", NAMES[0]))?;
@@ -137,6 +143,28 @@ fn hosts_tell_of_their_cluster() {
         let host = pair.host(0);
         wait_for(host, "store-back", ("text", "again"))?;
         wait_for_metric(host, "hearth_cluster_store_answers", 1.0)?;
+        pair.stop_both()
+    });
+}
+
+/// Nobody migrates VMs there, so nothing has begun, and nothing has to be taken back.
+#[test]
+fn a_move_of_hosts_without_a_hypervisor_is_rolled_back_at_once() {
+    scenario(TOOLS, |lab| {
+        let (mut pair, _origin) = pair(lab)?;
+        pair.start_host(0)?;
+        pair.wait_until_owned_by(0)?;
+        pair.start_host(1)?;
+        wait_until("both hosts to list the disk", SHORT, || {
+            let status = pair.host(1).json(&["cluster", "status"])?;
+            Ok(status["disks"][0]["lists"].as_array().map(Vec::len) == Some(2))
+        })?;
+        let start = ["move", "start", VM, "--to", NAMES[1]];
+        pair.host(0).command(&start)?;
+        wait_until("the move to be rolled back", SHORT, || {
+            let shown = pair.host(1).json(&["move", "show", VM])?;
+            Ok(shown["stage"] == "rolled-back")
+        })?;
         pair.stop_both()
     });
 }

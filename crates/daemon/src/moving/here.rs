@@ -76,6 +76,10 @@ impl Here {
     }
 
     async fn as_source(&self, task: &Task) -> Result<HostAnswer, HostAnswer> {
+        if self.hypervisor.is_none() && task.action == Action::Withdraw {
+            // Nobody has begun anything.
+            return Ok(HostAnswer::Done);
+        }
         let hypervisor = self.hypervisor()?;
         let vm = task.vm.as_str();
         match task.action {
@@ -139,7 +143,11 @@ impl Here {
 
     async fn as_target(&self, task: &Task) -> Result<HostAnswer, HostAnswer> {
         let disks = self.disks(task)?;
-        let all = disks.all().await?;
+        let all = match disks.all().await {
+            // Nothing was announced.
+            Err(_) if task.action == Action::Withdraw => return Ok(HostAnswer::Done),
+            all => all?,
+        };
         if task.action == Action::Ask {
             return Ok(self.target_state(task, &all).await);
         }
