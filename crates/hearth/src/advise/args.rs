@@ -19,6 +19,9 @@ pub struct Advise {
     /// front of it
     #[arg(long, conflicts_with = "traces")]
     pub host: bool,
+    /// Judge a trace although `hearth trace info` says that results will be wrong
+    #[arg(long, requires = "traces")]
+    pub anyway: bool,
     /// How the curve is found.
     #[command(flatten)]
     pub sampling: Sampling,

@@ -11,6 +11,7 @@ mod words;
 
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::to_json;
+use crate::traces::ruins;
 use answer::Answer;
 use args::Advise;
 use mrc::advice::{MemoryOutlook, advise};
@@ -58,6 +59,12 @@ fn judge(arguments: &Advise, path: &Path) -> Result<Answer, CliError> {
     } else {
         observed::by_simulation(arguments, path)?
     };
+    let trace = path.display().to_string();
+    if arguments.anyway {
+        ruins::tell(&trace, &observed.ruins);
+    } else {
+        ruins::refuse(&trace, &observed.ruins)?;
+    }
     let scenario = arguments.scenario();
     let advice = advise(
         &observed.workload,
@@ -76,7 +83,6 @@ fn judge(arguments: &Advise, path: &Path) -> Result<Answer, CliError> {
         }
         _ => Vec::new(),
     };
-    let trace = path.display().to_string();
     Ok(Answer::new(
         (trace, observed.format),
         policy,

@@ -2,7 +2,7 @@
 
 use super::args::Advise;
 use super::usual_sizes;
-use crate::mrc::{SIMULATED_PERCENTS, in_blocks, pass, survey};
+use crate::mrc::{Passed, SIMULATED_PERCENTS, in_blocks, pass, survey};
 use crate::terminal::Progress;
 use crate::terminal::exit::{CliError, Exit};
 use crate::traces::is_regular;
@@ -12,11 +12,14 @@ use mrc::{Between, Curve, Point};
 use simulator::{CacheSize, RunResult, SizeError, Study, Tier, Warmup};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use trace::info::Warning;
 use units::number::real;
 
 /// What is known of a trace before anything is judged.
 pub(super) struct Observed {
     pub(super) format: &'static str,
+    /// Why no advice is to be drawn from it.
+    pub(super) ruins: Vec<Warning>,
     pub(super) workload: Workload,
     pub(super) behaviour: Behaviour,
     /// Blocks that the curve is from.
@@ -33,7 +36,11 @@ pub(super) fn by_reuse(arguments: &Advise, path: &Path) -> Result<Observed, CliE
         block: arguments.sampling.reading.block,
         per_volume: false,
     };
-    let (measured, format) = pass(&arguments.sampling, path, &settings)?;
+    let Passed {
+        measured,
+        format,
+        ruins,
+    } = pass(&arguments.sampling, path, &settings)?;
     let workload = workload(arguments, &measured);
     let footprint = workload.footprint_blocks;
     let sizes = if arguments.sizes.is_empty() {
@@ -43,6 +50,7 @@ pub(super) fn by_reuse(arguments: &Advise, path: &Path) -> Result<Observed, CliE
     };
     Ok(Observed {
         format,
+        ruins,
         workload,
         behaviour: Behaviour {
             reads: measured.total.reads,
@@ -67,7 +75,11 @@ pub(super) fn by_simulation(arguments: &Advise, path: &Path) -> Result<Observed,
         .with_remedy("leave --sample and --samples out, or --policy lru"));
     }
     refuse_one_pass(path, "a policy other than lru")?;
-    let (surveyed, format) = survey(&arguments.sampling, path)?;
+    let Passed {
+        measured: surveyed,
+        format,
+        ruins,
+    } = survey(&arguments.sampling, path)?;
     let mut workload = workload(arguments, &surveyed);
     let asked = asked_sizes(arguments, workload.footprint_blocks)?;
     let simulated = simulated_sizes(arguments, &asked, workload.footprint_blocks, &name)?;
@@ -84,6 +96,7 @@ pub(super) fn by_simulation(arguments: &Advise, path: &Path) -> Result<Observed,
     };
     Ok(Observed {
         format,
+        ruins,
         workload,
         behaviour: behaviour(&runs),
         sampled_blocks: workload.footprint_blocks,

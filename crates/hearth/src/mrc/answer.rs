@@ -6,6 +6,7 @@ use mrc::{Counted, plot_sizes};
 use serde::Serialize;
 use simulator::{CacheSize, SizeError};
 use std::fmt::Write;
+use trace::info::Warning;
 use units::Bytes;
 
 /// A curve.
@@ -44,6 +45,9 @@ pub(super) struct Answer {
     pub(super) points: Vec<AnswerPoint>,
     #[serde(skip)]
     pub(super) curves: Curves,
+    /// Why it is wrong.
+    #[serde(skip)]
+    pub(super) ruins: Vec<Warning>,
 }
 
 /// A size on a curve.
@@ -65,6 +69,8 @@ pub(super) struct Named<'a> {
     pub(super) format: &'static str,
     pub(super) policy: String,
     pub(super) method: &'a Method,
+    /// Why what was measured is wrong.
+    pub(super) ruins: &'a [Warning],
 }
 
 /// The curves of one pass: the trace's, then its volumes'.
@@ -134,6 +140,7 @@ fn answer(
         knee_blocks: curve.knee_blocks(),
         points: sizes.into_iter().map(point).collect(),
         curves: curves.clone(),
+        ruins: named.ruins.to_vec(),
     })
 }
 

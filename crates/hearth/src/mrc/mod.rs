@@ -14,6 +14,7 @@ mod render;
 use crate::terminal::exit::{CliError, Exit, chain};
 use crate::terminal::output::{self, to_file};
 use crate::terminal::{Progress, to_json};
+use crate::traces::ruins::{self, in_words};
 pub(crate) use answer::in_blocks;
 use answer::{Answer, Named, answers};
 use args::{Mrc, Sampling};
@@ -25,6 +26,7 @@ use simulator::report::curves::{CurveLine, CurvePlot};
 use std::io::Write as _;
 use std::path::Path;
 use trace::OpenError;
+use trace::info::Warning;
 use units::number::real;
 
 /// Finds the curves that were asked for and returns what to print.
@@ -100,6 +102,7 @@ fn page(mrc: &Mrc, all: &[Vec<Answer>]) -> Result<String, std::fmt::Error> {
         plots.push(CurvePlot {
             of: group[0].trace.clone(),
             about,
+            ruins: group[0].ruins.iter().map(in_words).collect(),
             lines: group.iter().map(line).collect(),
         });
     }
@@ -135,19 +138,24 @@ fn of_trace(mrc: &Mrc, path: &Path) -> Result<Vec<Answer>, CliError> {
         } else {
             let footprint = match footprint {
                 Some(blocks) => blocks,
-                None => survey(&mrc.sampling, path)?.0.total.footprint_blocks,
+                None => survey(&mrc.sampling, path)?.measured.total.footprint_blocks,
             };
             miniature(mrc, spec, footprint)?
         };
-        let (measured, format) = pass(&mrc.sampling, path, &settings)?;
+        let passed = pass(&mrc.sampling, path, &settings)?;
+        if all.is_empty() {
+            ruins::tell(&name, &passed.ruins);
+        }
+        let (measured, format) = (&passed.measured, passed.format);
         footprint = Some(measured.total.footprint_blocks);
         let named = Named {
             trace: &name,
             format,
             policy: spec.to_string(),
             method: &settings.method,
+            ruins: &passed.ruins,
         };
-        all.extend(answers(mrc, &named, &measured).map_err(|error| wrong_size(&error))?);
+        all.extend(answers(mrc, &named, measured).map_err(|error| wrong_size(&error))?);
     }
     Ok(all)
 }
@@ -192,10 +200,7 @@ fn miniature(mrc: &Mrc, spec: &Spec, footprint: u64) -> Result<Method, CliError>
 }
 
 /// What a trace contains, and its number of distinct blocks from a sample of them.
-pub(crate) fn survey(
-    sampling: &Sampling,
-    path: &Path,
-) -> Result<(Measured, &'static str), CliError> {
+pub(crate) fn survey(sampling: &Sampling, path: &Path) -> Result<Passed, CliError> {
     let settings = Settings {
         method: Method::FixedSize {
             blocks_max: 1 << 16,
@@ -208,19 +213,29 @@ pub(crate) fn survey(
     pass(sampling, path, &settings)
 }
 
-/// One pass over a trace, and the name of its format.
+/// What one pass over a trace has found.
+pub(crate) struct Passed {
+    pub(crate) measured: Measured,
+    /// The name of the trace's format.
+    pub(crate) format: &'static str,
+    /// Why what was measured is wrong.
+    pub(crate) ruins: Vec<Warning>,
+}
+
+/// One pass over a trace.
 pub(crate) fn pass(
     sampling: &Sampling,
     path: &Path,
     settings: &Settings,
-) -> Result<(Measured, &'static str), CliError> {
-    let mut opened =
-        trace::open(path, &sampling.reading.options()).map_err(|error| match error {
-            OpenError::Read(_) | OpenError::Empty { .. } => CliError::of(Exit::Failed, &error),
-            error => CliError::of(Exit::Usage, &error),
-        })?;
+) -> Result<Passed, CliError> {
+    let opened = trace::open(path, &sampling.reading.options()).map_err(|error| match error {
+        OpenError::Read(_) | OpenError::Empty { .. } => CliError::of(Exit::Failed, &error),
+        error => CliError::of(Exit::Usage, &error),
+    })?;
+    let watch = sampling.reading.watch(opened.format);
+    let mut reader = watch.over(opened.reader);
     let mut progress = Progress::new("drawing the curve");
-    let measured = measure(&mut *opened.reader, settings, &mut |requests| {
+    let measured = measure(&mut *reader, settings, &mut |requests| {
         progress.count(requests);
     });
     drop(progress);
@@ -231,7 +246,12 @@ pub(crate) fn pass(
             format!("{}: nothing is read or written", path.display()),
         ));
     }
-    Ok((measured, opened.format.name()))
+    drop(reader);
+    Ok(Passed {
+        measured,
+        format: opened.format.name(),
+        ruins: watch.ruins(),
+    })
 }
 
 /// Why a trace that was opened could not be read to its end.

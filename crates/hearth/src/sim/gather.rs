@@ -3,6 +3,7 @@
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{Progress, Side, Table, quantity, to_json};
 use crate::traces::args::Reading;
+use crate::traces::ruins;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use simulator::gather::{Gathered, Gathering, gather};
@@ -102,9 +103,13 @@ pub(super) fn run(asked: &Gather, json: bool) -> Result<Vec<u8>, CliError> {
     for path in &asked.traces {
         let name = path.display().to_string();
         let opened = trace::open(path, &asked.reading.options());
-        let mut opened = opened.map_err(|error| CliError::of(Exit::Usage, &error))?;
-        let found = gather(&mut *opened.reader, asked.reading.block, &ways);
+        let opened = opened.map_err(|error| CliError::of(Exit::Usage, &error))?;
+        let watch = asked.reading.watch(opened.format);
+        let mut reader = watch.over(opened.reader);
+        let found = gather(&mut *reader, asked.reading.block, &ways);
         let found = found.map_err(|error| super::explain(&error, &name))?;
+        drop(reader);
+        ruins::tell(&name, &watch.ruins());
         let rows: Vec<Row> = found.into_iter().map(|one| Row::of(&name, one)).collect();
         let mut table = Table::new(&COLUMNS);
         for row in &rows {

@@ -17,13 +17,14 @@ mod render;
 
 use crate::terminal::exit::{CliError, Exit, chain};
 use crate::terminal::{Progress, to_json};
-use crate::traces::is_regular;
+use crate::traces::{is_regular, ruins};
 use args::{Of, Sim, Together};
 use simulator::policy::PolicyError;
 use simulator::study::StudyResult;
 use simulator::{SimError, Study};
 
 use std::path::PathBuf;
+use trace::info::{Warning, Watch};
 use trace::{OpenError, Opened, Options, Part};
 
 /// A trace with what was found out about it.
@@ -36,6 +37,8 @@ struct Simulated {
     format: &'static str,
     /// What that was recognised by, unless it was given.
     recognised_by: Option<String>,
+    /// Why what was found out is wrong.
+    ruins: Vec<Warning>,
     result: StudyResult,
 }
 
@@ -58,7 +61,9 @@ pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
     // Together the traces are one; else each is one by itself.
     let at_once = sim.together.map_or(1, |_| sim.traces.len());
     for paths in sim.traces.chunks(at_once) {
-        all.push(simulate(sim, &study, paths)?);
+        let one = simulate(sim, &study, paths)?;
+        ruins::tell(&one.name, &one.ruins);
+        all.push(one);
     }
     outputs::write(sim, &study, &all)?;
     if json {
@@ -88,11 +93,12 @@ fn simulate(sim: &Sim, study: &Study, paths: &[PathBuf]) -> Result<Simulated, Cl
         .with_remedy("save it as a file, or give sizes in bytes and the warm-up as a time"));
     }
     let options = sim.reading.options();
-    let mut known = None;
+    let (mut known, mut watch) = (None, None);
     let mut open = || {
         let opened = open_trace(sim.together, paths, &options)?;
         known = Some((opened.format.name(), opened.recognised_by));
-        Ok(opened.reader)
+        let watch = watch.get_or_insert_with(|| sim.reading.watch(opened.format));
+        Ok(watch.over(opened.reader))
     };
     let mut progress = Progress::new("simulating");
     let result = study.run(&name, &mut open, &mut |blocks| progress.count(blocks));
@@ -104,6 +110,7 @@ fn simulate(sim: &Sim, study: &Study, paths: &[PathBuf]) -> Result<Simulated, Cl
         paths: paths.to_vec(),
         format,
         recognised_by,
+        ruins: watch.map_or_else(Vec::new, |watch: Watch| watch.ruins()),
         result,
     })
 }

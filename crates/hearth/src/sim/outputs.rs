@@ -4,6 +4,7 @@ use super::Simulated;
 use super::args::{Sim, Together};
 use crate::terminal::exit::{CliError, Exit, chain};
 use crate::terminal::output::{self, to_file};
+use crate::traces::ruins::in_words;
 use serde_json::json;
 use simulator::report::TraceReport;
 use simulator::{Arrival, Manifest, RunResult, Study, TraceFile, WriteMiss, manifest, report};
@@ -59,6 +60,7 @@ pub(super) fn write(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<(), C
 fn of_trace(one: &Simulated) -> TraceReport {
     TraceReport {
         trace: one.name.clone(),
+        ruins: one.ruins.iter().map(in_words).collect(),
         runs: one.result.runs.clone(),
         heat: one.result.heat.clone(),
         volumes: one.result.volumes.clone(),

@@ -1,6 +1,7 @@
 //! `hearth trace info`.
 
 use super::args::Info as Arguments;
+use super::ruins::in_words;
 use super::unopened;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::progress::Progress;
@@ -9,7 +10,7 @@ use crate::terminal::{Side, Table, facts};
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::path::Path;
-use trace::info::{Arrival, Collector, Info, Known, Operations, Quantiles, Severity};
+use trace::info::{Arrival, Collector, Info, Operations, Quantiles, Severity};
 use units::number::real;
 
 /// Volumes that are shown as text; JSON has all of them.
@@ -55,13 +56,7 @@ fn examine(trace: &Path, arguments: &Arguments) -> Result<Report, CliError> {
     let reading = &arguments.reading;
     let mut opened = trace::open(trace, &reading.options()).map_err(|error| unopened(&error))?;
     let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
-    let mut known = Known::of(opened.format);
-    // A csv has the columns that it was said to have.
-    if let Some(columns) = &reading.columns {
-        known.time &= columns.time.is_some();
-        known.operation &= columns.op.is_some();
-    }
-    let mut collector = Collector::new(known, reading.block);
+    let mut collector = Collector::new(reading.known(opened.format), reading.block);
     let mut progress = Progress::new("reading");
     let (mut batch, mut requests) = (Vec::new(), 0);
     while opened
@@ -263,11 +258,8 @@ fn warnings(out: &mut String, info: &Info) -> fmt::Result {
             Severity::Suspicious => "warning: look closer",
             Severity::Note => "note",
         };
-        write!(out, "\n{word} ({}): {}", warning.code, warning.seen)?;
-        if let Some(first) = warning.first_record {
-            write!(out, "; first at record {first}")?;
-        }
-        writeln!(out, "\n  try: {}", warning.remedy)?;
+        writeln!(out, "\n{word} {}", in_words(warning))?;
+        writeln!(out, "  try: {}", warning.remedy)?;
     }
     Ok(())
 }

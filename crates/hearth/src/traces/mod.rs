@@ -3,6 +3,7 @@
 pub mod args;
 mod info;
 mod record;
+pub(crate) mod ruins;
 mod write;
 
 pub(super) use record::{record, render as render_recording};

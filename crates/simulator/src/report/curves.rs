@@ -13,6 +13,8 @@ pub struct CurvePlot {
     pub of: String,
     /// What is to be known of it, in a line.
     pub about: String,
+    /// Why the curves are wrong.
+    pub ruins: Vec<String>,
     /// One for each policy.
     pub lines: Vec<CurveLine>,
 }
@@ -37,10 +39,12 @@ pub fn html(plots: &[CurvePlot], counted: &str) -> Result<String, fmt::Error> {
     for plot in plots {
         write!(
             out,
-            "<h2 class=\"trace\">{}</h2><p>{}</p><section class=\"figures\">",
+            "<h2 class=\"trace\">{}</h2><p>{}</p>",
             label::escape(base_name(&plot.of)),
             label::escape(&plot.about)
         )?;
+        page::ruins(&mut out, &plot.ruins)?;
+        out.push_str("<section class=\"figures\">");
         for (title, kind) in [
             ("Sizes in equal steps", Kind::Bytes),
             ("Sizes by factors", Kind::Log2),
@@ -95,6 +99,7 @@ mod tests {
         let plot = CurvePlot {
             of: "traces/<b>.csv".to_owned(),
             about: "10 accesses & more".to_owned(),
+            ruins: vec!["every I/O <twice>".to_owned()],
             lines: vec![CurveLine {
                 name: "lru".to_owned(),
                 points: vec![(0.0, 1.0), (4096.0, 0.5), (8192.0, 0.1)],
@@ -104,6 +109,7 @@ mod tests {
         assert_eq!(page.matches("<figure>").count(), 2);
         assert!(page.contains("&lt;b&gt;.csv"));
         assert!(page.contains("10 accesses &amp; more"));
+        assert!(page.contains("every I/O &lt;twice&gt;"));
         assert!(!page.contains("<b>"));
         assert!(!page.contains("http://"));
     }

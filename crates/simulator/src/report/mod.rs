@@ -44,6 +44,8 @@ const STYLE: &str = include_str!("style.css");
 pub struct TraceReport {
     /// The trace, as it was given.
     pub trace: String,
+    /// Why what is said of it is wrong.
+    pub ruins: Vec<String>,
     /// The runs over it.
     pub runs: Vec<RunResult>,
     /// Where its accesses lie.
@@ -86,6 +88,7 @@ fn of_trace(out: &mut String, report: &TraceReport, is_one_of_many: bool) -> fmt
             escape(base_name(&report.trace))
         )?;
     }
+    page::ruins(out, &report.ruins)?;
     facts(out, report)?;
     out.push_str("<section class=\"figures\">");
     for figure in figures::of(report)? {

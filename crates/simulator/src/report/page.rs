@@ -22,6 +22,18 @@ pub(super) fn begin(out: &mut String, title: &str, kind: &str, heading: &str) ->
 }
 
 /// A picture with its heading.
+/// Why what follows is wrong, if it is.
+pub(super) fn ruins(out: &mut String, ruins: &[String]) -> fmt::Result {
+    for ruin in ruins {
+        let ruin = escape(ruin);
+        write!(
+            out,
+            "<p class=\"ruins\"><strong>These results are wrong</strong> {ruin}</p>"
+        )?;
+    }
+    Ok(())
+}
+
 pub(super) fn figure(out: &mut String, title: &str, caption: &str, html: &str) -> fmt::Result {
     write!(
         out,

@@ -6,7 +6,7 @@ use super::copies::{COPY_TIME_US_MAX, Copies};
 use super::spread::Spread;
 use super::volumes::Rows;
 use super::warnings::{self, Evidence, Seen};
-use super::{Count, Info, Operations, SizeBucket, Sizes};
+use super::{Count, Info, Operations, SizeBucket, Sizes, VolumeInfo};
 use crate::format::Format;
 use crate::limits::REQUEST_BYTES_MAX;
 use crate::record::{Op, Record, Volumes};
@@ -239,13 +239,23 @@ impl Collector {
         Ok(())
     }
 
-    /// What the trace is like.
-    pub fn finish(mut self, volumes: &Volumes) -> Info {
-        let block_bytes = self.splitter.block().get();
-        let footprint = self.blocks.footprint(block_bytes);
-        let volumes_info = self.rows.infos(volumes);
-        let sequentiality = self.rows.sequentiality();
-        let warnings = warnings::judge(&Evidence {
+    /// Takes in the times of the next records, and nothing else of them.
+    pub(super) fn add_times(&mut self, records: &[Record]) {
+        self.requests += records.len() as u64;
+        if self.known.time {
+            for record in records {
+                self.times.add(record.time_us);
+            }
+        }
+    }
+
+    /// What of the trace ruins a study, or should be known before one.
+    pub(super) fn judge(&self, volumes: &Volumes) -> Vec<warnings::Warning> {
+        self.warnings(&self.rows.infos(volumes))
+    }
+
+    fn warnings(&self, volumes: &[VolumeInfo]) -> Vec<warnings::Warning> {
+        warnings::judge(&Evidence {
             known: self.known,
             requests: self.requests,
             operations: self.operations,
@@ -257,9 +267,18 @@ impl Collector {
             impossible: self.impossible,
             empty: self.empty,
             misaligned: self.misaligned,
-            volumes: &volumes_info,
-            block_bytes,
-        });
+            volumes,
+            block_bytes: self.splitter.block().get(),
+        })
+    }
+
+    /// What the trace is like.
+    pub fn finish(mut self, volumes: &Volumes) -> Info {
+        let block_bytes = self.splitter.block().get();
+        let footprint = self.blocks.footprint(block_bytes);
+        let volumes_info = self.rows.infos(volumes);
+        let sequentiality = self.rows.sequentiality();
+        let warnings = self.warnings(&volumes_info);
         let has_time = self.known.time && self.times.differ();
         let mut reuse = self.blocks.reuse();
         if !has_time {

@@ -18,10 +18,12 @@ mod copies;
 mod spread;
 mod volumes;
 mod warnings;
+mod watch;
 
 pub use collect::{Collector, Known};
 pub use spread::Quantiles;
 pub use warnings::{Severity, Warning};
+pub use watch::Watch;
 
 use serde::Serialize;
 

@@ -7,6 +7,7 @@ mod report;
 use crate::terminal::Progress;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::output;
+use crate::traces::ruins;
 use args::Prefetch;
 use render::Measured;
 use simulator::SimError;
@@ -47,7 +48,11 @@ pub(super) fn run(prefetch: &Prefetch, json: bool) -> Result<Vec<u8>, CliError> 
 
 /// The requests of a trace, and its format.
 fn read(prefetch: &Prefetch, trace: &Path) -> Result<(Workload, &'static str), SimError> {
-    let mut opened = trace::open(trace, &prefetch.reading.options())?;
-    let workload = Workload::read(&mut *opened.reader)?;
+    let opened = trace::open(trace, &prefetch.reading.options())?;
+    let watch = prefetch.reading.watch(opened.format);
+    let mut reader = watch.over(opened.reader);
+    let workload = Workload::read(&mut *reader)?;
+    drop(reader);
+    ruins::tell(&trace.display().to_string(), &watch.ruins());
     Ok((workload, opened.format.name()))
 }
