@@ -126,12 +126,11 @@ impl OwnerFile {
         let Some(owed) = cluster.owed()? else {
             return Ok(());
         };
-        match cluster.commit(&owed, false) {
-            Ok(settled) => cluster.conclude(&settled).map(drop),
+        match cluster.pay(&owed) {
             Err(OwnerError::AttachedElsewhere { .. } | OwnerError::Superseded { .. }) => {
                 cluster.owe_nothing()
             }
-            Err(error) => Err(error),
+            paid => paid,
         }
     }
 
@@ -185,10 +184,9 @@ impl InCluster {
         let Some(owed) = self.owed()?.filter(|owed| owed.holder.is_none()) else {
             return self.owed();
         };
-        match self.commit(&owed, false) {
-            Ok(settled) => self.conclude(&settled).map(|_| None),
+        match self.pay(&owed) {
             Err(OwnerError::Unreached { .. }) => Ok(Some(owed)),
-            Err(error) => Err(error),
+            paid => paid.map(|()| None),
         }
     }
 
@@ -238,8 +236,15 @@ impl InCluster {
         super::write_file(&self.owed, &text::encode(self.disk, said))
     }
 
+    /// Lets the store have a record that is owed, and owes nothing any more. Not for a disk that an operator had attached
+    /// without the store while it is served: what is cached of that may not count.
+    pub(super) fn pay(&self, owed: &Owner) -> Result<(), OwnerError> {
+        let settled = self.commit(owed, false)?;
+        self.conclude(&settled).map(drop)
+    }
+
     /// Lets the store have a record that is owed. While the disk `is_served` its cache goes on in the epoch that it has.
-    pub(super) fn commit(&self, owed: &Owner, is_served: bool) -> Result<Settled, OwnerError> {
+    fn commit(&self, owed: &Owner, is_served: bool) -> Result<Settled, OwnerError> {
         if let (Some(_), Some(to)) = (&owed.holder, attached_at(owed)) {
             return Naming(self).commit_handed(owed, to);
         }
@@ -292,7 +297,7 @@ impl InCluster {
         Ok(owed)
     }
 
-    pub(super) fn conclude(&self, settled: &Settled) -> Result<bool, OwnerError> {
+    fn conclude(&self, settled: &Settled) -> Result<bool, OwnerError> {
         let _alone = alone();
         if self.owed()?.is_some_and(|owed| owed != settled.owed) {
             return Ok(false);

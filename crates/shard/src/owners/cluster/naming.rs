@@ -115,8 +115,7 @@ impl Naming<'_> {
 
     fn may_hand_to(&self, next: &str) -> Result<(), OwnerError> {
         if let Some(owed) = self.0.owed()? {
-            let settled = self.0.commit(&owed, true)?;
-            self.0.conclude(&settled)?;
+            self.0.pay(&owed)?;
         }
         match self.named(next)? {
             Some(_) => Ok(()),
@@ -148,8 +147,7 @@ impl Naming<'_> {
                 return Ok(());
             }
             // It went from here before, and comes back.
-            let settled = self.0.commit(&owed, false)?;
-            self.0.conclude(&settled)?;
+            self.0.pay(&owed)?;
         }
         let last = self.0.kept()?;
         if last.is_some_and(|last| epoch_of(&last) >= next.epoch) {
