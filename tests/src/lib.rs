@@ -65,6 +65,7 @@ mod versions;
 mod vm;
 pub mod waves;
 mod wire;
+mod words;
 
 pub use agent::{agent_memory_kib, said, with_agent};
 pub use back::{Back, Pace, block, reads, writes};
@@ -106,3 +107,4 @@ pub use there_and_back::there_and_back;
 pub use tools::{Output, is_root, nbdsh, run, run_expecting_failure};
 pub use versions::{Versions, VersionsWriter};
 pub use wire::Wire;
+pub use words::Words;

@@ -4,30 +4,25 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a report for who runs it")]
 
-use anyhow::Context as _;
-use e2e::{RoamingPair, RoamingSettings, moves, scenario};
+use e2e::{RoamingPair, RoamingSettings, Words, moves, scenario};
 
 const MOVES: u64 = 2_000;
 
 fn main() -> anyhow::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, absent: u64| {
-        let word = words.get(at);
-        word.map_or(Ok(absent), |word| word.parse().context(word.clone()))
-    };
-    let (count, seed) = (number(0, MOVES)?, number(1, 1)?);
-    let write_policy = match words.get(2).map_or("back", String::as_str) {
+    let words = Words::of_process();
+    let (count, seed) = (words.number(0, MOVES)?, words.number(1, 1)?);
+    let write_policy = match words.word(2, "back") {
         "back" => "back",
         "through" => "through",
         "around" => "around",
         other => anyhow::bail!("'{other}' is no write policy: back, through or around"),
     };
-    let vhost_user = match words.get(3).map_or("nbd", String::as_str) {
+    let vhost_user = match words.word(3, "nbd") {
         "nbd" => false,
         "vhost-user" => true,
         other => anyhow::bail!("'{other}' is no front end: nbd or vhost-user"),
     };
-    let dirty = match words.get(4).map_or("ship", String::as_str) {
+    let dirty = match words.word(4, "ship") {
         "drain" => "drain",
         "ship" => "ship",
         other => anyhow::bail!("'{other}' is not what becomes of dirty data: drain or ship"),

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use e2e::{
-    Image, Lab, MOUNT_TOOLS, RoamingPair, RoamingSettings, SlowOrigin, block, can_mount, scenario,
+    Image, Lab, MOUNT_TOOLS, RoamingPair, RoamingSettings, SlowOrigin, Words, block, can_mount,
+    scenario,
 };
 
 const BLOCK: u64 = 4096;
@@ -84,15 +85,11 @@ fn mib(bytes: u64) -> f64 {
 }
 
 fn main() -> anyhow::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, absent: u64| {
-        let word = words.get(at);
-        word.map_or(Ok(absent), |word| word.parse().context(word.clone()))
-    };
+    let words = Words::of_process();
     let plan = Plan {
-        mib: number(0, 64)?,
-        delay_ms: number(1, 10)?,
-        seconds: number(2, 5)?,
+        mib: words.number(0, 64)?,
+        delay_ms: words.number(1, 10)?,
+        seconds: words.number(2, 5)?,
     };
     if !can_mount("a slow origin") {
         return Ok(());

@@ -6,18 +6,13 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
-use e2e::{GUEST_TOOLS, scenario, soak};
+use e2e::{GUEST_TOOLS, Words, scenario, soak};
 
 const MINUTES: u64 = 60;
 
 fn main() -> anyhow::Result<()> {
-    let mut words = std::env::args().skip(1);
-    let mut number = |absent: u64| {
-        let word = words.next();
-        word.map_or(Ok(absent), |word| word.parse().context(word))
-    };
-    let (minutes, seed) = (number(MINUTES)?, number(1)?);
+    let words = Words::of_process();
+    let (minutes, seed) = (words.number(0, MINUTES)?, words.number(1, 1)?);
     let time = Duration::from_mins(minutes);
     println!("soaking for {minutes} minutes, seed {seed}");
     scenario(&[GUEST_TOOLS, &["nbdsh"]].concat(), |lab| {

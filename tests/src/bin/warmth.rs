@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use e2e::{Image, Lab, RoamingPair, RoamingSettings, Session, scenario};
+use e2e::{Image, Lab, RoamingPair, RoamingSettings, Session, Words, scenario};
 
 const BLOCK: u64 = 4096;
 const SECONDS: u64 = 15;
@@ -140,12 +140,8 @@ fn moved(lab: &Lab, strategy: &'static str, seconds: u64, set_mib: u64) -> anyho
 }
 
 fn main() -> anyhow::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, absent: u64| {
-        let word = words.get(at);
-        word.map_or(Ok(absent), |word| word.parse().context(word.clone()))
-    };
-    let (seconds, set_mib) = (number(0, SECONDS)?, number(1, WORKING_SET_MIB)?);
+    let words = Words::of_process();
+    let (seconds, set_mib) = (words.number(0, SECONDS)?, words.number(1, WORKING_SET_MIB)?);
     println!("a working set of {set_mib} MiB, {seconds} s after the move");
     for strategy in ["none", "hotlist", "on-demand", "live"] {
         scenario(RoamingPair::TOOLS, |lab| {

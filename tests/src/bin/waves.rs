@@ -5,9 +5,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a report for who runs it")]
 
-use anyhow::Context as _;
 use e2e::waves::{Member, Moved, move_wave};
-use e2e::{GUEST_TOOLS, GuestKit, scenario};
+use e2e::{GUEST_TOOLS, GuestKit, Words, scenario};
 use groups::{Rate, Split};
 use units::Prng;
 use units::number::real;
@@ -64,13 +63,9 @@ fn summary(moved: &[Moved], part: impl Fn(&Moved) -> f64) -> (f64, f64) {
 }
 
 fn main() -> anyhow::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, absent: u64| {
-        let word = words.get(at);
-        word.map_or(Ok(absent), |word| word.parse().context(word.clone()))
-    };
-    let (groups, seed) = (number(0, GROUPS)?, number(2, 1)?);
-    let link: Rate = words.get(1).map_or(LINK, String::as_str).parse()?;
+    let words = Words::of_process();
+    let (groups, seed) = (words.number(0, GROUPS)?, words.number(2, 1)?);
+    let link: Rate = words.word(1, LINK).parse()?;
     println!(
         "{groups} groups over {link}, seed {seed}; guests as MiB to send + MiB a second dirty\n"
     );

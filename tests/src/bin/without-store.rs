@@ -7,8 +7,8 @@
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    DiskSettings, Etcd, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, hearth,
-    scenario,
+    DiskSettings, Etcd, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, Words,
+    hearth, scenario,
 };
 use serde_json::Value;
 
@@ -78,12 +78,8 @@ fn spread(ratios: &mut [f64]) -> String {
 }
 
 fn main() -> anyhow::Result<()> {
-    let mut words = std::env::args().skip(1);
-    let mut number = |absent: u64| {
-        let word = words.next();
-        word.map_or(Ok(absent), |word| word.parse().context(word))
-    };
-    let (minutes, base) = (number(MINUTES)?, number(BASE)?);
+    let words = Words::of_process();
+    let (minutes, base) = (words.number(0, MINUTES)?, words.number(1, BASE)?);
     let tools = [Etcd::TOOLS, &["nbdkit"]].concat();
     scenario(&tools, |lab| {
         let [one, other] = [Host::start(lab, "node-a")?, Host::start(lab, "node-b")?];

@@ -9,18 +9,14 @@ mod link;
 mod neighbours;
 mod pause;
 
-use anyhow::Context as _;
+use e2e::Words;
 
 fn main() -> anyhow::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |absent: u32| {
-        let word = words.get(1);
-        word.map_or(Ok(absent), |word| word.parse().context(word.clone()))
-    };
-    match words.first().map(String::as_str) {
-        Some("pause") => pause::measure(number(100)?),
-        Some("link") => link::measure(number(1024)?),
-        Some("neighbours") => neighbours::measure(number(3)?),
+    let words = Words::of_process();
+    match words.word(0, "") {
+        "pause" => pause::measure(words.number(1, 100)?),
+        "link" => link::measure(words.number(1, 1024)?),
+        "neighbours" => neighbours::measure(words.number(1, 3)?),
         _ => anyhow::bail!("say which bar: pause, link or neighbours"),
     }
     Ok(())
