@@ -232,8 +232,7 @@ pub(crate) fn pass(
         OpenError::Read(_) | OpenError::Empty { .. } => CliError::of(Exit::Failed, &error),
         error => CliError::of(Exit::Usage, &error),
     })?;
-    let watch = sampling.reading.watch(opened.format);
-    let mut reader = watch.over(opened.reader);
+    let (mut reader, watch) = sampling.reading.watch(opened.reader, opened.format);
     let mut progress = Progress::new("drawing the curve");
     let measured = measure(&mut *reader, settings, &mut |requests| {
         progress.count(requests);

@@ -104,8 +104,7 @@ pub(super) fn run(asked: &Gather, json: bool) -> Result<Vec<u8>, CliError> {
         let name = path.display().to_string();
         let opened = trace::open(path, &asked.reading.options());
         let opened = opened.map_err(|error| CliError::of(Exit::Usage, &error))?;
-        let watch = asked.reading.watch(opened.format);
-        let mut reader = watch.over(opened.reader);
+        let (mut reader, watch) = asked.reading.watch(opened.reader, opened.format);
         let found = gather(&mut *reader, asked.reading.block, &ways);
         let found = found.map_err(|error| super::explain(&error, &name))?;
         drop(reader);

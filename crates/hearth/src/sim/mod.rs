@@ -97,8 +97,13 @@ fn simulate(sim: &Sim, study: &Study, paths: &[PathBuf]) -> Result<Simulated, Cl
     let mut open = || {
         let opened = open_trace(sim.together, paths, &options)?;
         known = Some((opened.format.name(), opened.recognised_by));
-        let watch = watch.get_or_insert_with(|| sim.reading.watch(opened.format));
-        Ok(watch.over(opened.reader))
+        // A trace that is read again has been looked at.
+        if watch.is_some() {
+            return Ok(opened.reader);
+        }
+        let (reader, looks) = sim.reading.watch(opened.reader, opened.format);
+        watch = Some(looks);
+        Ok(reader)
     };
     let mut progress = Progress::new("simulating");
     let result = study.run(&name, &mut open, &mut |blocks| progress.count(blocks));

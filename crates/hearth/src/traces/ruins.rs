@@ -3,8 +3,8 @@
 use super::args::Reading;
 use crate::terminal::exit::{CliError, Exit};
 use std::io::Write as _;
-use trace::Format;
 use trace::info::{Known, Warning, Watch};
+use trace::{Format, Reader};
 
 impl Reading {
     /// What a trace of this format says.
@@ -18,9 +18,13 @@ impl Reading {
         known
     }
 
-    /// What looks at a trace of this format while it is read.
-    pub(crate) fn watch(&self, format: Format) -> Watch {
-        Watch::new(self.known(format), self.block)
+    /// A reader of the records of a trace of this format, and what looks at them meanwhile.
+    pub(crate) fn watch(
+        &self,
+        reader: Box<dyn Reader>,
+        format: Format,
+    ) -> (Box<dyn Reader>, Watch) {
+        Watch::over(reader, self.known(format), self.block)
     }
 }
 

@@ -14,48 +14,34 @@ use units::Bytes;
 const WHOLE_MAX: usize = 1 << 18;
 
 /// What ruins a study of a trace that is being read, or was.
-#[derive(Clone, Debug)]
-pub struct Watch {
-    known: Known,
-    block: Bytes,
-    ruins: Arc<Mutex<Vec<Warning>>>,
-}
+#[derive(Clone, Debug, Default)]
+pub struct Watch(Arc<Mutex<Vec<Warning>>>);
 
 impl Watch {
-    /// For a trace that says so much, in blocks of that size. Nothing is known yet.
+    /// A reader of the same records, which says so much, in blocks of that size; and what is known of them once that is at
+    /// its end or gone.
     ///
     /// # Panics
     /// If the size is not a power of two of at least 512 bytes.
-    pub fn new(known: Known, block: Bytes) -> Self {
-        let ruins = Arc::default();
-        // It panics here, where the size is given, and not in the reader.
-        drop(Collector::new(known, block));
-        Self {
-            known,
-            block,
-            ruins,
-        }
-    }
-
-    /// A reader of the same records, which are looked at as they are read. What was known of an earlier one is forgotten
-    /// when this one ends.
-    pub fn over(&self, reader: Box<dyn Reader>) -> Box<dyn Reader> {
-        Box::new(Watched {
+    pub fn over(reader: Box<dyn Reader>, known: Known, block: Bytes) -> (Box<dyn Reader>, Self) {
+        let watch = Self::default();
+        let watched = Watched {
             reader,
-            collector: Collector::new(self.known, self.block),
+            collector: Collector::new(known, block),
             left: WHOLE_MAX,
-            ruins: Arc::clone(&self.ruins),
-        })
+            watch: watch.clone(),
+        };
+        (Box::new(watched), watch)
     }
 
-    /// What ruins a study, once the reader is at its end or gone.
+    /// What ruins a study.
     pub fn ruins(&self) -> Vec<Warning> {
-        lock(&self.ruins).clone()
+        self.lock().clone()
     }
-}
 
-fn lock(ruins: &Mutex<Vec<Warning>>) -> MutexGuard<'_, Vec<Warning>> {
-    ruins.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Warning>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Hands records on.
@@ -64,7 +50,7 @@ struct Watched {
     collector: Collector,
     /// How many more are looked at whole.
     left: usize,
-    ruins: Arc<Mutex<Vec<Warning>>>,
+    watch: Watch,
 }
 
 impl Watched {
@@ -81,7 +67,7 @@ impl Watched {
     fn judge(&mut self) {
         let mut found = self.collector.judge(self.reader.volumes());
         found.retain(|warning| warning.severity == Severity::Ruins);
-        *lock(&self.ruins) = found;
+        *self.watch.lock() = found;
     }
 }
 
@@ -151,8 +137,7 @@ mod tests {
             response_us: None,
         };
         let given = Given(records.map(record).collect(), volumes);
-        let watch = Watch::new(EVERYTHING, Bytes::kib(4));
-        let mut reader = watch.over(Box::new(given));
+        let (mut reader, watch) = Watch::over(Box::new(given), EVERYTHING, Bytes::kib(4));
         let mut batch = Vec::new();
         while reader.read_batch(&mut batch).unwrap() {}
         watch.ruins().iter().map(|warning| warning.code).collect()

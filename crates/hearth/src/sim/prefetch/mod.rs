@@ -49,8 +49,7 @@ pub(super) fn run(prefetch: &Prefetch, json: bool) -> Result<Vec<u8>, CliError> 
 /// The requests of a trace, and its format.
 fn read(prefetch: &Prefetch, trace: &Path) -> Result<(Workload, &'static str), SimError> {
     let opened = trace::open(trace, &prefetch.reading.options())?;
-    let watch = prefetch.reading.watch(opened.format);
-    let mut reader = watch.over(opened.reader);
+    let (mut reader, watch) = prefetch.reading.watch(opened.reader, opened.format);
     let workload = Workload::read(&mut *reader)?;
     drop(reader);
     ruins::tell(&trace.display().to_string(), &watch.ruins());
