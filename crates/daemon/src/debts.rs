@@ -170,12 +170,7 @@ async fn settle(control: &Control, entry: &Entry) -> Result<(), Problem> {
 
 /// Tells the store of a disk that went to another host without it.
 async fn settle_what_went(control: &Control, entry: &Entry) {
-    let opener = control.opener();
-    let told = opener.ask_record(entry, |owner| {
-        owner.give_up_debt()?;
-        owner.owes()
-    });
-    if told.await.is_ok_and(|owes| !owes) {
+    if settle_at_rest(control, entry).await.is_ok() {
         let disk = &entry.config.name;
         tracing::info!(%disk, "the cluster's store knows that the disk went to another host");
         control.registry().owe(entry, None);
@@ -190,6 +185,7 @@ fn still_owes(control: &Control, entry: &Entry, why: Problem) -> Problem {
         tracing::error!(disk = %name, reason = why.in_a_line(),
             "the cluster's store has no record of a disk that is attached here");
         let owes = Some(why.clone());
+        // Nobody is woken: it is tried again after a while.
         control.registry().update(entry, |entry| entry.owes = owes);
     }
     why
@@ -214,7 +210,7 @@ pub(super) async fn settle_before_detach(control: &Control, entry: &Entry) -> Re
     }
 }
 
-/// The same for a disk that waits, which is owed no more then. Tells whether it was.
+/// The same for a disk that is not served here, which is owed no more then. Tells whether it was.
 ///
 /// # Errors
 /// As [`settle_before_detach`].
