@@ -88,9 +88,8 @@ impl Register {
         let noted = self
             .noted()?
             .filter(|noted| noted.about(self.disk).is_some());
-        let decided = noted.map(|noted| (noted.decision, noted.to));
-        let decision = decided.as_ref().map(|(decision, _)| *decision);
-        let decided = decided.and_then(|(decision, to)| Some((decision, to?)));
+        let decision = noted.as_ref().map(|noted| noted.decision);
+        let decided = noted.and_then(|noted| Some((noted.decision, noted.to?)));
         let partner = first(decided, Some(record).zip(holder.map(|holder| holder.host)));
         let record = Some(record);
         Ok((geometry, Found { record, decision }, partner))

@@ -264,14 +264,12 @@ impl Steps {
     /// Lets the record name the peer; the origin stays locked.
     pub(super) async fn record(self: Arc<Self>, epoch: u64) -> bool {
         let register = self.register.clone();
-        let outcome = blocking(move || register.record(epoch)).await;
-        let owing = self.register.clone();
-        let owes = blocking(move || Ok::<_, Error>(owing.owes())).await;
-        let name = &self.entry.config.name;
-        let why = owes.unwrap_or(true).then(|| handed_alone(name));
-        self.control.registry().owe(&self.entry, why);
-        let outcome = outcome.map(|opened| {
+        let recording =
+            blocking(move || Ok::<_, String>((register.record(epoch)?, register.owes())));
+        let outcome = recording.await.map(|(opened, owes)| {
             *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = opened;
+            let why = owes.then(|| handed_alone(&self.entry.config.name));
+            self.control.registry().owe(&self.entry, why);
         });
         self.has_gone_well(outcome, "who has the disk now is not recorded yet")
     }
