@@ -81,6 +81,11 @@ impl Peering {
         self.ends.peers.keys().map(|peer| self.with(*peer))
     }
 
+    /// Whether it could be about another peer.
+    pub(super) fn has_others(&self) -> bool {
+        self.ends.peers.len() > 1
+    }
+
     /// The peer that is called so.
     pub(super) fn named(&self, name: &str) -> Option<PeerId> {
         self.ends.link.peer(name)

@@ -143,7 +143,7 @@ impl RoamingAnswers {
                 refused(format!("the disk '{name}' is here already")).with_remedy("nothing")
             );
         }
-        self.order(entry, Order::Find).await?;
+        self.find(entry).await?;
         if self.peering_of(entry).stands() {
             self.may_take_from_peer(entry).await?;
         }
@@ -159,6 +159,17 @@ impl RoamingAnswers {
                     .with_remedy("hearth migrate show says why; it is tried again by itself"));
             }
             tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Lets a disk's task look which peer has the disk, if there are several.
+    ///
+    /// # Errors
+    /// As [`Self::order`].
+    pub(super) async fn find(&self, entry: &Entry) -> Result<(), Problem> {
+        if self.peering.has_others() {
+            self.order(entry, Order::Find).await?;
         }
         Ok(())
     }

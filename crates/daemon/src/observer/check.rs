@@ -7,7 +7,6 @@ mod image;
 
 use super::Observer;
 use crate::looks::NoLook;
-use crate::orders::Order;
 use crate::peering::Peering;
 use crate::registry::{Entry, Phase};
 use crate::roaming_answers::RoamingAnswers;
@@ -98,11 +97,9 @@ impl Observer {
     ) -> (Vec<CheckReason>, Option<DirtyCheck>) {
         let config = &entry.config;
         let roaming = self.roaming.as_ref().filter(|_| config.roams);
-        if let (Some(roaming), None) = (roaming, to)
-            && roaming.peering().all().count() > 1
-        {
+        if let (Some(roaming), None) = (roaming, to) {
             // Who is in doubt is told so below.
-            let _ = roaming.order(entry, Order::Find).await;
+            let _ = roaming.find(entry).await;
         }
         let Some(peering) = roaming.map(|roaming| asked(roaming, entry, to)) else {
             let problem = crate::problems::does_not_roam(&config.name);

@@ -143,9 +143,15 @@ impl Roamer {
         }
     }
 
+    /// Whether another peer than the partner may have the disks.
+    fn may_be_elsewhere(&self) -> bool {
+        let is_idle = matches!(self.ownership.role(), Role::Standby | Role::Claiming);
+        is_idle && self.disks.partner().has_others()
+    }
+
     /// Turns to the host that has the disks by the record, if there is more than one that may.
     pub(super) async fn find(&mut self) {
-        if self.disks.partner().all().count() < 2 {
+        if !self.may_be_elsewhere() {
             return;
         }
         let register = self.disks[0].steps().register.clone();
@@ -157,8 +163,7 @@ impl Roamer {
 
     /// Looks beside which host has the disks, if there is more than one that may.
     pub(super) fn look_who_has_them(&mut self) {
-        let is_idle = matches!(self.ownership.role(), Role::Standby | Role::Claiming);
-        if !is_idle || self.others.is_looking || self.disks.partner().all().count() < 2 {
+        if self.others.is_looking || !self.may_be_elsewhere() {
             return;
         }
         self.others.is_looking = true;
@@ -176,7 +181,7 @@ impl Roamer {
     pub(super) async fn named(&mut self, host: String, epoch: u64) {
         self.others.is_looking = false;
         let partner = self.disks.partner();
-        if !matches!(self.ownership.role(), Role::Standby | Role::Claiming) {
+        if !self.may_be_elsewhere() {
             return;
         }
         if host == partner.here() {
