@@ -38,6 +38,7 @@ pub mod staging;
 mod ghosts;
 mod queues;
 mod registry;
+mod returns;
 mod rewrites;
 mod share;
 mod sizes;
@@ -45,10 +46,11 @@ mod writes;
 
 pub use budget::{Budget, BudgetError, Rate, TokenBucket};
 pub use registry::{Configured, Spec};
+pub use returns::Returns;
 pub use rewrites::Rewrites;
 pub use share::Share;
 pub use sizes::DataSize;
-pub use writes::Writes;
+pub use writes::{WriteRule, Writes};
 
 use units::{Bytes, DiskSlot, Instant, Offset, TenantSlot};
 

@@ -3,8 +3,8 @@
 use units::Bytes;
 
 /// Memory of a policy that does not depend on its share: its counters and the least that its tables
-/// have. Hundreds of tenants have hundreds of them.
-pub const FIXED_MEMORY: Bytes = Bytes::kib(4);
+/// have, and a sample of written blocks. Hundreds of tenants have hundreds of them.
+pub const FIXED_MEMORY: Bytes = Bytes::kib(24);
 
 /// Bits of [`super::hec`]: ten million blocks touched, and cleared in less than a millisecond when a
 /// generation ends.

@@ -16,10 +16,14 @@
 //! average. So the filter needs no size: where flash turns over fast only blocks in quick use come in, which
 //! slows it down; where it is large, everything that comes back does. Blocks that are used stay longer than
 //! that average and others leave earlier, so an interval must be several times shorter than the age. One
-//! return is weaker evidence than two: hence two factors, `once` and `again`. A write is evidence like a read,
-//! but only a read admits (`writes=note`): written blocks that nobody reads would be written to flash
-//! over and over again. While flash has not been full
+//! return is weaker evidence than two: hence two factors, `once` and `again`. While flash has not been full
 //! there is no age, and whatever comes back is admitted.
+//!
+//! Written blocks gain only if they are read before they are written again. How many are differs from one in two of some
+//! guests to one in a thousand of others, so it is learned from a sample ([`Returns`], `writes=learned`). Where a quarter is
+//! read, a write is like a read, and enters flash at once as long as that has not been full. From a tenth on it is
+//! evidence, but only a read admits. Where fewer are read it counts for nothing: written blocks that nobody reads
+//! would be written to flash over and over again.
 //!
 //! The idea of admitting by comparing reuse with what the cache can hold is old; nearest are Flashield
 //! (A. Eisenman et al., NSDI 2019: "flashiness" predicted from accesses in RAM), the reject-first admission and
@@ -35,8 +39,8 @@ use super::queues::{MARK_MAX, Queues};
 use super::rewrites::{REWRITES, Rewrites};
 use super::sequential::CUTOFF;
 use super::sizes::{DATA_PARAMETER, DataSize, GHOSTS_PARAMETER, Wanted, parse_ghosts, split};
-use super::writes::{WRITES, Writes};
-use super::{Access, Admission, Configured, Fate, Reason, Share, Staged, Verdict};
+use super::writes::{WRITE_RULE, WriteRule, Writes};
+use super::{Access, Admission, Configured, Fate, Reason, Returns, Share, Staged, Verdict};
 use crate::replacement::{About, BadValue, Fraction, Key, Parameter, Settings, parse_count};
 
 /// What is to be known of it.
@@ -61,7 +65,7 @@ pub const ABOUT: About = About {
             meaning: "the same for a second or later return",
             takes: "1 to 1000000",
         },
-        WRITES,
+        WRITE_RULE,
         REWRITES,
         CUTOFF,
     ],
@@ -80,7 +84,7 @@ pub struct Config {
     /// The same for a second or later return.
     pub again: u32,
     /// What a written block's first access leaves.
-    pub writes: Writes,
+    pub writes: WriteRule,
     /// Rewrites new copies of written blocks on flash are written there.
     pub rewrites: Rewrites,
 }
@@ -92,7 +96,7 @@ impl Default for Config {
             ghosts: Fraction::millionths(1_500_000),
             once: 1024,
             again: 16,
-            writes: Writes::Note,
+            writes: WriteRule::Learned,
             rewrites: Rewrites::Unread(2),
         }
     }
@@ -111,7 +115,7 @@ impl Settings for Config {
             ("ghosts", _) => self.ghosts = parse_ghosts(value)?,
             ("once", _) => self.once = parse_count(value, 1, FACTOR_MAX)?,
             ("again", _) => self.again = parse_count(value, 1, FACTOR_MAX)?,
-            ("writes", _) => self.writes = Writes::parse(value)?,
+            ("writes", _) => self.writes = WriteRule::parse(value)?,
             ("rewrites", _) => self.rewrites = Rewrites::parse(value)?,
             _ => return Err(BadValue),
         }
@@ -178,6 +182,14 @@ impl Turnover {
 
 const DATA: usize = 0;
 
+/// A written block is worth a place on flash if it is read within so many misses for each block there. That is long, for
+/// behind this policy one miss in thirty enters flash; with 4 or 64 it has fewer read hits (`benches/results/admission.md`).
+const WRITTEN_SPAN: u64 = 32;
+
+const fn written_span(share: Share) -> u64 {
+    share.blocks.saturating_mul(WRITTEN_SPAN)
+}
+
 /// Reuse age.
 #[derive(Debug)]
 pub struct ReuseAge<K: Copy> {
@@ -186,6 +198,8 @@ pub struct ReuseAge<K: Copy> {
     data_max: u32,
     ghosts: Ghosts,
     turnover: Turnover,
+    /// Which of the written blocks were read; by misses.
+    written: Returns,
     /// Misses since the beginning.
     now: u64,
     config: Config,
@@ -200,6 +214,7 @@ impl<K: Key> ReuseAge<K> {
             data_max,
             ghosts: Ghosts::new(ghosts),
             turnover: Turnover::new(share),
+            written: Returns::new(written_span(share)),
             now: 0,
             config: *config,
         }
@@ -233,6 +248,22 @@ impl<K: Key> ReuseAge<K> {
         }
     }
 
+    /// A written block passes by that is nowhere: what is made of it. Of a sampled one it is always the same, so that what
+    /// becomes of it can be seen.
+    fn passes(&mut self, key: K) -> Writes {
+        let writes = self.config.writes.now(&self.written);
+        if self.config.writes != WriteRule::Learned || !self.written.samples(key) {
+            return writes;
+        }
+        self.written.passes(key, self.now);
+        Writes::Note
+    }
+
+    /// Whether written blocks that pay enter at once.
+    fn fills_with_writes(&self) -> bool {
+        self.config.writes == WriteRule::Learned && !self.turnover.full
+    }
+
     /// A block comes back that has left the RAM: whether it enters flash.
     fn returned(&mut self, key: K, ghost: Ghost) -> Verdict {
         let interval = between(ghost.seen, self.now);
@@ -257,20 +288,30 @@ impl<K: Key> Admission<K> for ReuseAge<K> {
         if self.staged.find(key).is_some() {
             return Verdict::Stage;
         }
-        if access.write && self.config.writes.refused() {
-            if self.config.writes == Writes::Note {
+        let writes = access.write.then(|| self.passes(key));
+        match writes {
+            Some(Writes::Data) if self.fills_with_writes() => {
+                self.ghosts.forget(Name::of(key));
+                return Verdict::Admit;
+            }
+            Some(Writes::Note) => {
                 let count = self
                     .ghosts
                     .get(Name::of(key))
                     .map_or(0, |ghost| ghost.count);
                 self.remember(key, self.now, count);
+                return Verdict::Refuse(Reason::Write);
             }
-            return Verdict::Refuse(Reason::Write);
+            Some(Writes::Ignore) => return Verdict::Refuse(Reason::Write),
+            Some(Writes::Data | Writes::Address) => {}
+            None => {
+                self.written.read(key, self.now);
+            }
         }
         if let Some(ghost) = self.ghosts.get(Name::of(key)) {
             return self.returned(key, ghost);
         }
-        if self.data_max == 0 || (access.write && self.config.writes == Writes::Address) {
+        if self.data_max == 0 || writes == Some(Writes::Address) {
             self.remember(key, self.now, 0);
             return Verdict::Refuse(Reason::FirstTouch);
         }
@@ -332,6 +373,7 @@ impl<K: Key> Admission<K> for ReuseAge<K> {
         let (data_max, ghosts) = Self::room(&self.config, share);
         self.turnover.full &= share.blocks <= self.turnover.blocks;
         self.turnover.blocks = share.blocks;
+        self.written.set_span(written_span(share));
         self.data_max = data_max.min(self.staged.capacity_after(data_max + 1) - 1);
         self.trim(left);
         self.staged.resize(data_max + 1);
@@ -340,6 +382,6 @@ impl<K: Key> Admission<K> for ReuseAge<K> {
 
     fn memory(&self) -> Bytes {
         let staged = u64::from(self.staged.len(DATA)) * BLOCK_BYTES;
-        self.staged.memory() + self.ghosts.memory() + Bytes::new(staged)
+        self.staged.memory() + self.ghosts.memory() + self.written.memory() + Bytes::new(staged)
     }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::replacement::{BadValue, Parameter};
+use super::returns::Returns;
+use crate::replacement::{BadValue, Fraction, Parameter};
 
 /// What a policy makes of a written block that is neither staged nor on flash. The origin has its bytes; it
 /// gains from flash only if it is read before it leaves again.
@@ -51,5 +52,57 @@ impl Writes {
 impl fmt::Display for Writes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// What a policy makes of a written block if it may learn that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteRule {
+    /// Always this.
+    Fixed(Writes),
+    /// What pays for the written blocks of this tenant, by how many of them are read before they are written again.
+    Learned,
+}
+
+/// The parameter of policies that may learn it.
+pub(super) const WRITE_RULE: Parameter = Parameter {
+    name: "writes",
+    meaning: "a written block's first access: its bytes are kept, its address is, the same and only reads admit, or writes count for nothing; learned picks what pays",
+    takes: "data, address, note, ignore or learned",
+};
+
+const LEARNED: &str = "learned";
+
+/// Where one written block in so many is read next, its bytes go to flash with the write.
+const PAYS: Fraction = Fraction::millionths(250_000);
+/// Where fewer are, not even the address says anything.
+const SAYS_SOMETHING: Fraction = Fraction::millionths(100_000);
+
+impl WriteRule {
+    pub(super) fn parse(text: &str) -> Result<Self, BadValue> {
+        match text {
+            LEARNED => Ok(Self::Learned),
+            _ => Writes::parse(text).map(Self::Fixed),
+        }
+    }
+
+    /// What is made of a written block, with what is known of earlier ones.
+    pub(super) fn now(self, earlier: &Returns) -> Writes {
+        match (self, earlier.part()) {
+            (Self::Fixed(writes), _) => writes,
+            (Self::Learned, None) => Writes::Note,
+            (Self::Learned, Some(read)) if read >= PAYS => Writes::Data,
+            (Self::Learned, Some(read)) if read >= SAYS_SOMETHING => Writes::Note,
+            (Self::Learned, Some(_)) => Writes::Ignore,
+        }
+    }
+}
+
+impl fmt::Display for WriteRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(writes) => writes.fmt(f),
+            Self::Learned => f.write_str(LEARNED),
+        }
     }
 }

@@ -258,6 +258,66 @@ fn reuse_age_remembers_writes_and_admits_reads() {
     );
 }
 
+/// Blocks that are written once, in turn, and what the last of them meet.
+fn written_in_turn(
+    policy: &mut dyn Admission<u64>,
+    blocks: u64,
+    read_next: impl Fn(u64) -> bool,
+) -> usize {
+    let mut left = Vec::new();
+    let verdicts = (0..blocks).map(|key| {
+        let verdict = policy.missed(key, access(key, true), &mut left);
+        if read_next(key) && verdict != Verdict::Admit {
+            policy.missed(key, access(key, false), &mut left);
+        }
+        verdict
+    });
+    let verdicts: Vec<_> = verdicts.collect();
+    let last = &verdicts[verdicts.len() - 100..];
+    last.iter()
+        .filter(|verdict| **verdict == Verdict::Admit)
+        .count()
+}
+
+/// A sample of one block in sixteen is never admitted with a write, so that it is known what becomes of it.
+#[test]
+fn reuse_age_learns_whether_written_blocks_are_read() {
+    let build = || build("reuse-age:data=0", share(1_000, 10_000));
+    let mut policy = build();
+    let admitted = written_in_turn(policy.as_mut(), 2_000, |_| true);
+    assert!((80..100).contains(&admitted), "all are read: {admitted}");
+    let third = written_in_turn(build().as_mut(), 2_000, |key| key % 3 == 0);
+    assert!((80..100).contains(&third), "a third is read: {third}");
+    let none = written_in_turn(build().as_mut(), 2_000, |_| false);
+    assert_eq!(none, 0, "none is read");
+    policy.evicted(0);
+    let full = written_in_turn(policy.as_mut(), 2_000, |_| true);
+    assert_eq!(full, 0, "a full flash takes what comes back");
+}
+
+/// Where no written block is read, a write is not even evidence; where one in six is, a read behind a write admits.
+#[test]
+fn reuse_age_learns_whether_writes_say_anything() {
+    let read_after_write = |read_next: fn(u64) -> bool| {
+        let mut policy = build("reuse-age:data=0", share(1_000, 10_000));
+        written_in_turn(policy.as_mut(), 2_000, read_next);
+        let reads = 5_000..5_100;
+        let mut left = Vec::new();
+        let verdicts = reads.map(|key| {
+            policy.missed(key, access(key, true), &mut left);
+            policy.missed(key, access(key, false), &mut left)
+        });
+        verdicts
+            .filter(|verdict| *verdict == Verdict::Admit)
+            .count()
+    };
+    assert!(
+        read_after_write(|_| false) < 20,
+        "but for those in the sample"
+    );
+    assert_eq!(read_after_write(|key| key % 6 == 0), 100);
+}
+
 /// The fill's copy and two more may end unread; a read begins anew, and so does whoever comes back.
 #[test]
 fn reuse_age_does_not_write_what_is_written_thrice_and_not_read() {
