@@ -408,7 +408,10 @@ impl Work {
             "end={} requests={seen} rows={recorded} lost={lost}",
             end.word()
         ))?;
-        self.flush()
+        self.writer.seal()?;
+        let bytes = self.writer.written_bytes();
+        self.progress.written_bytes.store(bytes, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -518,6 +521,8 @@ mod tests {
             "there is nothing to wait for any more"
         );
         let packed = std::fs::read(&path).unwrap();
+        let seal = &packed[packed.len() - 82..];
+        assert!(seal.starts_with(b"# end of trace: "), "{seal:?}");
         let text = zstd::decode_all(&packed[..]).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(
@@ -596,9 +601,11 @@ mod tests {
         let mut recorder = Recorder::start(&plan(path.clone(), Bytes::gib(1))).unwrap();
         recorder.stop().unwrap().join().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
+        let (lines, seal) = text.split_at(text.len() - 82);
         assert!(
-            text.ends_with("# end=stopped requests=0 rows=0 lost=0\n"),
+            lines.ends_with("# end=stopped requests=0 rows=0 lost=0\n"),
             "{text}"
         );
+        assert!(seal.starts_with("# end of trace: "), "{text}");
     }
 }

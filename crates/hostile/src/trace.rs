@@ -77,7 +77,7 @@ fn read(choice: u8, pieces: Vec<Vec<u8>>) -> Outcome {
 /// Reads to the end or the first error, told in full, or as nothing if it is the archive's.
 fn read_all(source: Pipe, options: &Options, all: &mut Vec<Record>) -> Result<(), String> {
     let told = |error: &ReadError| match error {
-        ReadError::Input { .. } => String::new(),
+        ReadError::Input { .. } | ReadError::Damaged { .. } => String::new(),
         other => other.to_string(),
     };
     let mut opened =

@@ -189,10 +189,13 @@ impl<D: Decode> Stream<D> {
                 volumes: &mut self.volumes,
                 vm: self.vm.as_deref(),
             };
-            let used = self
-                .decode
-                .decode(window, &mut out)
-                .map_err(|fault| fault.in_file(self.input.name(), D::NAME))?;
+            let used = match self.decode.decode(window, &mut out) {
+                Ok(used) => used,
+                Err(fault) => {
+                    self.input.check_rest()?;
+                    return Err(fault.in_file(self.input.name(), D::NAME));
+                }
+            };
             self.input.consume(used);
             if records.len() >= BATCH_RECORDS {
                 return Ok(true);

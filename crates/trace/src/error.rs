@@ -12,8 +12,13 @@ pub enum Position {
     Line(u64),
     /// The byte, from 0.
     Byte(u64),
-    /// The row of a table, from 1.
-    Row(u64),
+    /// The row of a table.
+    Row {
+        /// The row in the whole table, from 1.
+        row: u64,
+        /// Its row group, from 1.
+        group: u64,
+    },
 }
 
 impl fmt::Display for Position {
@@ -21,7 +26,7 @@ impl fmt::Display for Position {
         match self {
             Self::Line(line) => write!(f, "line {line}"),
             Self::Byte(byte) => write!(f, "byte {byte}"),
-            Self::Row(row) => write!(f, "row {row}"),
+            Self::Row { row, group } => write!(f, "row {row} (row group {group})"),
         }
     }
 }
@@ -29,7 +34,7 @@ impl fmt::Display for Position {
 /// Why a trace cannot be read on.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file or its packing fails: try again, or get a whole copy.
+    /// The system does not give the file, or it ends too early: try again, or get a whole copy.
     #[error("{file}: cannot be read{}; {remedy}", after(*.unpacked_bytes))]
     Input {
         /// The trace's file.
@@ -39,6 +44,19 @@ pub enum ReadError {
         /// What to do about it.
         remedy: &'static str,
         /// What the system or the unpacker said.
+        source: io::Error,
+    },
+    /// A checksum or the structure of the file or of its packing is broken: get a whole copy.
+    #[error("{file}: the {what} is damaged or cut short{}; get a whole copy", near(*.position))]
+    Damaged {
+        /// The trace's file.
+        file: String,
+        /// What is damaged: `file`, `zstd archive`, `Parquet file`.
+        what: &'static str,
+        /// Where it is, as far as that is known: before a byte of the archive as it is packed, or in a row of
+        /// a table or behind it.
+        position: Option<Position>,
+        /// What does not fit.
         source: io::Error,
     },
     /// The trace ends in the middle of a record: get a whole copy.
@@ -82,6 +100,15 @@ pub struct Malformed {
     pub expected: &'static str,
     /// What to do about it.
     pub remedy: &'static str,
+}
+
+/// Says where damage is, as far as that is known.
+fn near(position: Option<Position>) -> String {
+    match position {
+        None => String::new(),
+        Some(Position::Byte(count)) => format!(" within its first {count} bytes"),
+        Some(position) => format!(" near its {position}"),
+    }
 }
 
 /// Says how far reading came, if it came anywhere.

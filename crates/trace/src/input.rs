@@ -4,11 +4,14 @@
 //! `trace.gz` plain text.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::ReadError;
-use crate::limits::{INPUT_BUFFER_BYTES, SAMPLE_BYTES};
+use crate::error::{Position, ReadError};
+use crate::limits::{CHECKED_BYTES_MAX, INPUT_BUFFER_BYTES, SAMPLE_BYTES};
+use crate::seal::{Form, Sealed, bits_between};
 use crate::untar::{self, Untar};
 
 /// What a trace is packed with.
@@ -49,19 +52,95 @@ impl Packing {
         }
     }
 
-    fn unpack(self, source: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    fn unpack(self, source: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
-            Self::None => source,
-            Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(source)),
-            Self::Zstd => Box::new(zstd::stream::read::Decoder::new(source)?),
+            Self::None => Box::new(source),
+            Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(source)),
+            Self::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(source)?),
             Self::Xz => Box::new(lzma_rust2::XzReader::new(source, true)),
-            Self::Bzip2 => Box::new(bzip2::read::MultiBzDecoder::new(source)),
+            Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(source)),
         })
+    }
+
+    /// What a damaged one is called in errors.
+    const fn archive(self) -> &'static str {
+        match self {
+            Self::None => "file",
+            Self::Gzip => "gzip archive",
+            Self::Zstd => "zstd archive",
+            Self::Xz => "xz archive",
+            Self::Bzip2 => "bzip2 archive",
+        }
     }
 }
 
-/// Bytes of `MAGIC` that tell the packings apart.
+/// What a file is that nothing knows and that begins with a magic number but for one bit.
+fn nearly(first: &[u8]) -> Option<&'static str> {
+    let magic: [(&[u8], &'static str); 4] = [
+        (&[0x1f, 0x8b, 8], Packing::Gzip.archive()),
+        (ZSTD_MAGIC, Packing::Zstd.archive()),
+        (b"\xfd7zXZ\0", Packing::Xz.archive()),
+        (b"PAR1", "Parquet file"),
+    ];
+    if let [b @ .., level, p, q] = first.get(..6)? {
+        // A wrong level of bzip2 is no digit.
+        let known = bits_between(b.iter().chain([p, q]).zip(b"BZh\x31\x41"));
+        if known + u32::from(!level.is_ascii_digit()) <= 1 {
+            return Some(Packing::Bzip2.archive());
+        }
+    }
+    let is_near = |magic: &[u8]| is_nearly(first, magic);
+    magic
+        .into_iter()
+        .find(|(magic, _)| is_near(magic))
+        .map(|(_, what)| what)
+}
+
+/// Whether bytes begin with others but for one bit at most.
+fn is_nearly(first: &[u8], wanted: &[u8]) -> bool {
+    first.len() >= wanted.len() && bits_between(first.iter().zip(wanted)) <= 1
+}
+
+const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// How the text begins that Hearth writes, and ends with a seal.
+const TEXT_BEGINNING: &[u8] = b"# hearth trace ";
+
+/// Counts the bytes of an archive that its unpacker has seen: damage that it finds is within them.
+struct Counted<R> {
+    inner: R,
+    consumed: u64,
+    seen: Arc<AtomicU64>,
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(into)?;
+        self.consumed += count as u64;
+        self.seen.store(self.consumed, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let bytes = self.inner.fill_buf()?;
+        let seen = self.consumed + bytes.len() as u64;
+        self.seen.store(seen, Ordering::Relaxed);
+        Ok(bytes)
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.inner.consume(count);
+        self.consumed += count as u64;
+    }
+}
+
+/// Bytes of magic numbers that tell the packings apart.
 const MAGIC_BYTES: usize = 6;
+
+/// Packed bytes that an unpacker sees at a time: few, so that it is known where damage is.
+const PACKED_BUFFER_BYTES: usize = 32 << 10;
 
 /// Bytes that an archive is recognised by.
 const TAR_HEADER_BYTES: usize = 512;
@@ -73,6 +152,10 @@ pub(crate) struct Input {
     path: Option<PathBuf>,
     packing: Packing,
     is_archive: bool,
+    /// Something in it tells whether it is damaged.
+    is_checked: bool,
+    /// Bytes of the packing that its unpacker has seen.
+    seen: Arc<AtomicU64>,
     buffer: Vec<u8>,
     /// The unread part of the buffer.
     start: usize,
@@ -113,21 +196,24 @@ impl Input {
 
     /// Reads from `source` and calls it `name` in errors.
     pub(crate) fn new(name: String, mut source: Box<dyn Read + Send>) -> Result<Self, ReadError> {
-        let failed = |source, packing| input_error(&name, 0, packing, source);
-        let first = first_of(&mut source, MAGIC_BYTES);
-        let first = first.map_err(|error| failed(error, Packing::None))?;
-        let packing = Packing::of(&first);
-        let opened = || {
-            let whole = Box::new(io::Cursor::new(first).chain(source));
-            untarred(packing.unpack(whole)?)
-        };
-        let (is_archive, source) = opened().map_err(|error| failed(error, packing))?;
+        let seen = Arc::new(AtomicU64::new(0));
+        let mut packing = Packing::None;
+        let opened = first_of(&mut source, MAGIC_BYTES).and_then(|first| {
+            packing = Packing::of(&first);
+            unpacked(packing, first, source, &seen)
+        });
+        let unpacked = opened.map_err(|error| {
+            let seen = seen.load(Ordering::Relaxed);
+            input_error(&name, (packing, false), (seen, 0), error)
+        })?;
         Ok(Self {
-            source,
+            source: unpacked.source,
             name,
             path: None,
             packing,
-            is_archive,
+            is_archive: unpacked.is_archive,
+            is_checked: unpacked.is_sealed || packing != Packing::None,
+            seen,
             buffer: vec![0; INPUT_BUFFER_BYTES],
             start: 0,
             end: 0,
@@ -186,11 +272,43 @@ impl Input {
             Ok(0) => self.ended = true,
             Ok(count) => self.end += count,
             Err(error) => {
-                let unpacked = self.consumed + self.end as u64;
-                return Err(input_error(&self.name, unpacked, self.packing, error));
+                let came = (
+                    self.seen.load(Ordering::Relaxed),
+                    self.consumed + self.end as u64,
+                );
+                let kind = (self.packing, self.is_archive);
+                return Err(input_error(&self.name, kind, came, error));
             }
         }
         Ok(())
+    }
+
+    /// Reads on after a fault, to tell whether the fault is the trace's or comes of damage: the checksum of
+    /// an archive or of a seal follows the bytes that it covers.
+    ///
+    /// # Errors
+    /// If the trace is damaged. It is not checked beyond [`CHECKED_BYTES_MAX`].
+    pub(crate) fn check_rest(&mut self) -> Result<(), ReadError> {
+        let end = self.consumed.saturating_add(CHECKED_BYTES_MAX);
+        while self.is_checked && !self.ended && self.consumed < end {
+            self.consume(self.bytes().len());
+            self.fill()?;
+        }
+        Ok(())
+    }
+
+    /// The damage of a trace that no format knows because its magic number has a wrong bit.
+    pub(crate) fn damaged_magic(&self) -> Option<ReadError> {
+        let what = nearly(self.sample()).filter(|_| self.packing == Packing::None)?;
+        Some(ReadError::Damaged {
+            file: self.name.clone(),
+            what,
+            position: Some(Position::Byte(MAGIC_BYTES as u64)),
+            source: io::Error::new(
+                io::ErrorKind::InvalidData,
+                "one bit of its magic number is wrong",
+            ),
+        })
     }
 
     /// Gets bytes until there are `count` (at most the buffer's size) or the trace ends.
@@ -202,17 +320,49 @@ impl Input {
     }
 }
 
-/// The content of an archive, or the bytes themselves.
-fn untarred(mut source: Box<dyn Read + Send>) -> io::Result<(bool, Box<dyn Read + Send>)> {
-    let first = first_of(&mut source, TAR_HEADER_BYTES)?;
+/// A source without its packing.
+struct Unpacked {
+    source: Box<dyn Read + Send>,
+    is_archive: bool,
+    is_sealed: bool,
+}
+
+/// Takes off the packing and the tar archive, and puts on what compares seals.
+fn unpacked(
+    packing: Packing,
+    first: Vec<u8>,
+    source: Box<dyn Read + Send>,
+    seen: &Arc<AtomicU64>,
+) -> io::Result<Unpacked> {
+    let may_have_frame = is_nearly(&first, ZSTD_MAGIC);
+    let mut whole: Box<dyn Read + Send> = Box::new(io::Cursor::new(first).chain(source));
+    if may_have_frame {
+        whole = Box::new(Sealed::new(whole, Form::Frame));
+    }
+    if packing != Packing::None {
+        let counted = Counted {
+            inner: BufReader::with_capacity(PACKED_BUFFER_BYTES, whole),
+            consumed: 0,
+            seen: Arc::clone(seen),
+        };
+        whole = packing.unpack(counted)?;
+    }
+    let first = first_of(&mut whole, TAR_HEADER_BYTES)?;
     let is_archive = untar::is_archive(&first);
-    let whole = io::Cursor::new(first).chain(source);
-    let content: Box<dyn Read + Send> = if is_archive {
+    let may_have_line = is_nearly(&first, TEXT_BEGINNING);
+    let whole = io::Cursor::new(first).chain(whole);
+    let source: Box<dyn Read + Send> = if is_archive {
         Box::new(Untar::new(whole))
+    } else if may_have_line {
+        Box::new(Sealed::new(whole, Form::Line))
     } else {
         Box::new(whole)
     };
-    Ok((is_archive, content))
+    Ok(Unpacked {
+        source,
+        is_archive,
+        is_sealed: may_have_frame || may_have_line,
+    })
 }
 
 /// The first `count` bytes, or all if there are fewer.
@@ -222,15 +372,33 @@ fn first_of(source: &mut impl Read, count: usize) -> io::Result<Vec<u8>> {
     Ok(first)
 }
 
-fn input_error(file: &str, unpacked_bytes: u64, packing: Packing, source: io::Error) -> ReadError {
+/// The error of a file that is packed as `kind` and in a tar archive or not, after so many bytes of the
+/// packing and of the trace `came`.
+fn input_error(
+    file: &str,
+    kind: (Packing, bool),
+    came: (u64, u64),
+    source: io::Error,
+) -> ReadError {
+    let file = file.to_owned();
+    let ((packing, is_archive), (seen, unpacked_bytes)) = (kind, came);
+    let is_two = is_archive && source.kind() == io::ErrorKind::Unsupported;
+    let is_damage = packing != Packing::None || source.kind() == io::ErrorKind::InvalidData;
+    if is_damage && !is_two && source.raw_os_error().is_none() {
+        return ReadError::Damaged {
+            file,
+            what: packing.archive(),
+            position: (packing != Packing::None).then_some(Position::Byte(seen)),
+            source,
+        };
+    }
     ReadError::Input {
-        file: file.to_owned(),
+        file,
         unpacked_bytes,
-        remedy: match (packing, source.kind()) {
-            (_, io::ErrorKind::Unsupported) => "unpack it, and name one file or several",
-            (Packing::None, io::ErrorKind::IsADirectory) => "name the files in the folder",
-            (Packing::None, _) => "get a whole copy of the file",
-            _ => "it is packed, and damaged or cut short: get a whole copy",
+        remedy: match source.kind() {
+            _ if is_two => "unpack it, and name one file or several",
+            io::ErrorKind::IsADirectory => "name the files in the folder",
+            _ => "get a whole copy of the file",
         },
         source,
     }

@@ -25,6 +25,7 @@ mod names;
 mod open;
 mod recognise;
 mod record;
+mod seal;
 mod splitter;
 mod together;
 mod untar;

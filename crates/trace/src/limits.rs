@@ -24,3 +24,7 @@ const _: () = assert!(LINE_BYTES_MAX < INPUT_BUFFER_BYTES);
 
 /// Bytes from a trace's beginning that its format is recognised by.
 pub const SAMPLE_BYTES: usize = 64 << 10;
+
+/// Unpacked bytes that are read after a fault to find out whether the trace is damaged: a few seconds. The
+/// checksum of a larger archive or file may lie beyond; the fault is then blamed on its line.
+pub const CHECKED_BYTES_MAX: u64 = 1 << 30;

@@ -178,8 +178,14 @@ fn open_input(mut input: Input, options: &Options) -> Result<Opened, OpenError> 
     let (format, recognised_by) = if let Some(format) = given {
         (format, None)
     } else {
-        let (format, why) = recognise_input(&input)?;
-        (format, Some(why))
+        match recognise_input(&input) {
+            Ok((format, why)) => (format, Some(why)),
+            Err(error) => {
+                input.damaged_magic().map_or(Ok(()), Err)?;
+                input.check_rest()?;
+                return Err(error);
+            }
+        }
     };
     let reader = (format.entry().open)(input, options)?;
     Ok(Opened {

@@ -103,7 +103,7 @@ fn packed_traces_are_unpacked_whatever_they_are_called() {
             Err(other) => panic!("{packing:?}: {other}"),
         };
         assert!(
-            matches!(error, ReadError::Input { .. }),
+            matches!(error, ReadError::Damaged { .. }),
             "{packing:?}: {error}"
         );
         assert!(

@@ -4,8 +4,13 @@
 
 mod support;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use support::{Sample, open_bytes, requests, samples};
 use trace::write::{Conversion, Target, convert};
 use trace::{OpenError, Options, open};
@@ -75,4 +80,72 @@ fn a_pipe_and_a_packing_are_refused_with_the_remedy() {
         error.to_string().contains("unpack it into a file"),
         "{error}"
     );
+}
+
+/// A table as another program writes one, three rows a group.
+fn foreign(path: &Path, ops: &[&str]) {
+    let schema = "message trace { required int64 time_us; required binary op (utf8); \
+        required int64 offset_bytes; required int64 length_bytes; }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let file = std::fs::File::create(path).unwrap();
+    let properties = Arc::new(WriterProperties::builder().build());
+    let mut writer = SerializedFileWriter::new(file, schema, properties).unwrap();
+    for ops in ops.chunks(3) {
+        let mut group = writer.next_row_group().unwrap();
+        for place in 0..4 {
+            let mut column = group.next_column().unwrap().unwrap();
+            if place == 1 {
+                let words: Vec<ByteArray> = ops.iter().map(|op| ByteArray::from(*op)).collect();
+                let column = column.typed::<ByteArrayType>();
+                column.write_batch(&words, None, None).unwrap();
+            } else {
+                let numbers = vec![4096; ops.len()];
+                let column = column.typed::<Int64Type>();
+                column.write_batch(&numbers, None, None).unwrap();
+            }
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+    }
+    writer.close().unwrap();
+}
+
+fn first_error(path: &Path) -> String {
+    let mut opened = open(path, &Options::default()).unwrap();
+    requests(&mut opened).unwrap_err().to_string()
+}
+
+#[test]
+fn a_wrong_field_is_shown_with_row_and_row_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("foreign.parquet");
+    foreign(&path, &["read", "write", "read", "read", "grow", "read"]);
+    let error = first_error(&path);
+    let wanted = "foreign.parquet: row 5 (row group 2): op is \"grow\"";
+    assert!(error.contains(wanted), "{error}");
+}
+
+#[test]
+fn damage_of_a_page_is_shown_with_row_and_row_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("foreign.parquet");
+    foreign(
+        &path,
+        &["read", "write", "read", "discard", "read", "discard"],
+    );
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The length of the first word of the second group's dictionary.
+    let words = bytes
+        .windows(7)
+        .rposition(|word| word == b"discard")
+        .unwrap();
+    let first = bytes[..words]
+        .windows(7)
+        .position(|word| word == b"discard")
+        .unwrap();
+    bytes[first - 2] = 0xff;
+    std::fs::write(&path, bytes).unwrap();
+    let error = first_error(&path);
+    let wanted = "the Parquet file is damaged or cut short near its row 4 (row group 2)";
+    assert!(error.contains(wanted), "{error}");
 }

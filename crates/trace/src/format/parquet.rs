@@ -2,7 +2,8 @@
 //!
 //! `time_us`, `offset_bytes` and `length_bytes` are whole numbers, `op` is a name of `Op`; `vm` and
 //! `volume` (texts), `response_us` (number) and `content_hash` (16 bytes) may be missing. Other columns
-//! are passed over. The file must be seekable: no stdin, no packing around it.
+//! are passed over. The file must be seekable: no stdin, no packing around it. The seal of the whole file
+//! (see [`crate::seal::table`]) and the checksums of pages are compared where the file has them.
 
 use std::fs::File;
 use std::io;
@@ -25,6 +26,7 @@ use crate::names::{VolumeNames, printable};
 use crate::open::{OpenError, Options};
 use crate::recognise::{Guess, Sample, Strength};
 use crate::record::{ContentHash, Reader, Record, Volumes};
+use crate::seal::table;
 
 pub(super) static ENTRY: Entry = Entry {
     name: "parquet",
@@ -57,9 +59,10 @@ fn open(input: &Input, options: &Options) -> OpenedReader {
     let Some(path) = input.plain_file() else {
         return Err(OpenError::NotSeekable { file });
     };
-    let opened = File::open(path).map_err(|source| input_error(&file, source))?;
-    let reader = guarded(|| SerializedFileReader::new(opened))
-        .map_err(|source| input_error(&file, source))?;
+    let damaged = |source| damaged(&file, None, source);
+    let mut opened = File::open(path).map_err(damaged)?;
+    table::check(&mut opened).map_err(damaged)?;
+    let reader = guarded(|| SerializedFileReader::new(opened)).map_err(damaged)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let place_of = |name: &str| {
         (0..schema.num_columns()).find(|&place| {
@@ -95,11 +98,21 @@ fn open(input: &Input, options: &Options) -> OpenedReader {
     }))
 }
 
-fn input_error(file: &str, source: io::Error) -> ReadError {
-    ReadError::Input {
-        file: file.to_owned(),
-        unpacked_bytes: 0,
-        remedy: "it is damaged or no Parquet after all: get a whole copy",
+/// What the system says is its own; anything else comes of the file.
+fn damaged(file: &str, position: Option<Position>, source: io::Error) -> ReadError {
+    let file = file.to_owned();
+    if source.raw_os_error().is_some() {
+        return ReadError::Input {
+            file,
+            unpacked_bytes: 0,
+            remedy: "check the path and the permissions, and try again",
+            source,
+        };
+    }
+    ReadError::Damaged {
+        file,
+        what: "Parquet file",
+        position,
         source,
     }
 }
@@ -119,7 +132,7 @@ struct Table {
     reader: SerializedFileReader<File>,
     /// Where each of `COLUMNS` is in the file.
     places: [Option<usize>; COLUMNS.len()],
-    /// The next row group, and the columns and rows that are left of the one before.
+    /// How many row groups were opened, and the columns and rows that are left of the last one.
     group: usize,
     columns: Vec<Option<Column>>,
     rows_left: usize,
@@ -153,29 +166,34 @@ impl Table {
             if self.group == self.reader.num_row_groups() {
                 return Ok(false);
             }
+            self.group += 1;
             self.open_group()
-                .map_err(|source| input_error(&self.file, source))?;
+                .map_err(|source| damaged(&self.file, Some(self.here()), source))?;
         }
         let rows = self.rows_left.min(BATCH_RECORDS);
+        let here = self.here();
         let mut fields = Vec::with_capacity(COLUMNS.len());
         for column in &mut self.columns {
             let read = match column {
                 Some(column) => guarded(|| column.read(rows)),
                 None => Ok(vec![Field::Null; rows]),
             };
-            fields.push(read.map_err(|source| input_error(&self.file, source))?);
+            fields.push(read.map_err(|source| damaged(&self.file, Some(here), source))?);
         }
         if let Some(short) = fields.iter().position(|field| field.len() < rows) {
             return Err(ReadError::Truncated {
                 file: self.file.clone(),
-                position: Position::Row(self.row + fields[short].len() as u64 + 1),
+                position: Position::Row {
+                    row: self.row + fields[short].len() as u64 + 1,
+                    group: self.group as u64,
+                },
                 found: format!("column {} ends", COLUMNS[short]),
                 expected: format!("{rows} more rows expected"),
             });
         }
         for row in 0..rows {
             self.record(&fields, row, records).map_err(|wrong| {
-                Fault::Wrong(Position::Row(self.row + 1), wrong).in_file(&self.file, ENTRY.name)
+                Fault::Wrong(self.here(), wrong).in_file(&self.file, ENTRY.name)
             })?;
             self.row += 1;
         }
@@ -184,7 +202,7 @@ impl Table {
     }
 
     fn open_group(&mut self) -> io::Result<()> {
-        let (reader, places, index) = (&self.reader, &self.places, self.group);
+        let (reader, places, index) = (&self.reader, &self.places, self.group - 1);
         let (columns, rows) = guarded(|| {
             let group = reader.get_row_group(index)?;
             let columns: Result<Vec<_>, ParquetError> = places
@@ -210,8 +228,15 @@ impl Table {
         })?;
         self.columns = columns;
         self.rows_left = usize::try_from(rows).map_err(io::Error::other)?;
-        self.group += 1;
         Ok(())
+    }
+
+    /// The next row, and the row group that is open.
+    fn here(&self) -> Position {
+        Position::Row {
+            row: self.row + 1,
+            group: self.group as u64,
+        }
     }
 
     fn record(

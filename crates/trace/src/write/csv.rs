@@ -11,10 +11,12 @@
 //!
 //! Lines end with a newline. A comma, quote, `%` or control character in a name is written as `%` and two
 //! hexadecimal digits. Packed, it is a row of zstd frames of at most a megabyte of text; each ends with a
-//! whole line, so whatever a kill leaves of the frames can be read.
+//! whole line, so whatever a kill leaves of the frames can be read. Each frame has zstd's own checksum, and
+//! the whole file ends with a seal, packed or not (see [`crate::seal`]).
 
 use super::{Conversion, Output, Source, WriteError, Written, is_packed};
 use crate::record::{Op, Record, Volume};
+use crate::seal::{Form, Tally};
 use std::io::{self, Write};
 
 /// The line that names the columns.
@@ -33,6 +35,7 @@ pub struct CsvWriter<W> {
     is_packed: bool,
     text: Vec<u8>,
     written: u64,
+    tally: Tally,
 }
 
 impl<W: Write> CsvWriter<W> {
@@ -46,6 +49,7 @@ impl<W: Write> CsvWriter<W> {
             is_packed,
             text: Vec::with_capacity(FRAME_BYTES + 256),
             written: 0,
+            tally: Tally::default(),
         };
         writer.comment("hearth trace 1")?;
         for comment in comments {
@@ -100,15 +104,39 @@ impl<W: Write> CsvWriter<W> {
             return Ok(());
         }
         if self.is_packed {
-            let frame = zstd::bulk::compress(&self.text, ZSTD_LEVEL)?;
-            // In one call, so that a kill leaves whole frames.
-            self.out.write_all(&frame)?;
-            self.written += frame.len() as u64;
+            let frame = frame(&self.text)?;
+            self.hand_over(&frame)?;
+            self.text.clear();
         } else {
-            self.out.write_all(&self.text)?;
-            self.written += self.text.len() as u64;
+            let text = std::mem::take(&mut self.text);
+            self.hand_over(&text)?;
+            self.text = text;
+            self.text.clear();
         }
-        self.text.clear();
+        self.out.flush()
+    }
+
+    /// Writes in one call, so that a kill leaves whole frames.
+    fn hand_over(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)?;
+        self.written += bytes.len() as u64;
+        self.tally.add(bytes);
+        Ok(())
+    }
+
+    /// Flushes, and ends the file with its seal of 90 bytes or less: any damage shows from now on.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn seal(&mut self) -> io::Result<()> {
+        self.flush()?;
+        let form = if self.is_packed {
+            Form::Frame
+        } else {
+            Form::Line
+        };
+        let seal = self.tally.seal(form);
+        self.hand_over(&seal)?;
         self.out.flush()
     }
 
@@ -122,14 +150,21 @@ impl<W: Write> CsvWriter<W> {
         self.text.len() as u64
     }
 
-    /// Flushes, and gives the file back.
+    /// Seals the file, and gives it back.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
-        self.flush()?;
+        self.seal()?;
         Ok(self.out)
     }
+}
+
+/// A zstd frame with a checksum of what is packed.
+fn frame(text: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packer = zstd::bulk::Compressor::new(ZSTD_LEVEL)?;
+    packer.include_checksum(true)?;
+    packer.compress(text)
 }
 
 fn name(text: &mut Vec<u8>, name: &str) -> io::Result<()> {
@@ -206,7 +241,8 @@ mod tests {
         assert_eq!(
             text,
             "# hearth trace 1\n# a=b c\ntime_us,vm,volume,op,offset_bytes,length_bytes\n\
-             7,web%2C %221%22,50%25,write-zeroes,4096,512\n# requests=1 lost=0\n"
+             7,web%2C %221%22,50%25,write-zeroes,4096,512\n# requests=1 lost=0\n\
+             # end of trace: 00000000000000000137 bytes, xxh3 0c3baf98ca460f5a, check 28865ef8\n"
         );
     }
 

@@ -13,8 +13,12 @@
 //! The next access is known only when it comes, so there are two passes over the file: forward with the
 //! block's key in the field's place, then backward, chunk by chunk, with the place of each key's next
 //! access at hand (8 bytes a distinct block).
+//!
+//! Packed, the file has zstd's checksum and a seal (see [`crate::seal`]). The plain file has neither: the
+//! format has no place for one.
 
 use super::{Conversion, Output, Source, WriteError, Written, is_packed};
+use crate::seal::{Form, Tallied};
 use crate::splitter::{Batch, Splitter};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
@@ -172,9 +176,10 @@ fn pack(mut plain: Output, conversion: &Conversion<'_>) -> Result<u64, WriteErro
     let packed = Output::create_beside(path, conversion.force)?;
     let copied = || -> io::Result<Output> {
         plain.seek(SeekFrom::Start(0))?;
-        let mut encoder = zstd::Encoder::new(packed, ZSTD_LEVEL)?;
+        let mut encoder = zstd::Encoder::new(Tallied::new(packed), ZSTD_LEVEL)?;
+        encoder.include_checksum(true)?;
         io::copy(&mut plain, &mut encoder)?;
-        encoder.finish()
+        encoder.finish()?.sealed(Form::Frame)
     };
     copied().map_err(failed)?.finish()
 }

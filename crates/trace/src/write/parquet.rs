@@ -6,10 +6,12 @@
 //!  op            UTF8, dictionary
 //! ```
 //!
-//! The file's metadata hold the source and its checksum under `hearth.*`. Columns are packed with zstd.
+//! The file's metadata hold the source and its checksum under `hearth.*`, and a seal of the file itself (see
+//! [`crate::seal::table`]). Columns are packed with zstd.
 
 use super::{Conversion, Output, Source, WriteError, Written};
 use crate::record::{Op, Reader, Record, Volume};
+use crate::seal::{Tallied, table};
 use ::parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use ::parquet::column::writer::ColumnWriter;
 use ::parquet::data_type::{ByteArray, FixedLenByteArray};
@@ -43,7 +45,9 @@ pub(super) fn convert(
         rows += records.len() as u64;
         file.add(records, reader).map_err(failed)
     })?;
-    let bytes = file.finish().map_err(failed)?.finish()?;
+    let (mut output, sum) = file.finish().map_err(failed)?.into_parts();
+    table::write(&mut output, sum).map_err(|error| output.failed(error))?;
+    let bytes = output.finish()?;
     Ok(Written {
         read,
         rows,
@@ -91,7 +95,7 @@ fn schema() -> Result<Type> {
 
 /// A file that is being written, and the rows of its next group.
 struct Table {
-    writer: SerializedFileWriter<Output>,
+    writer: SerializedFileWriter<Tallied<Output>>,
     rows: Vec<Record>,
     /// Names by volume, shared by the rows that have them.
     names: Vec<[ByteArray; 2]>,
@@ -104,13 +108,18 @@ impl Table {
             key: format!("hearth.{key}"),
             value: Some(value.clone()),
         });
+        let seal = KeyValue::new(table::KEY.to_owned(), table::BLANK.to_owned());
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
             .set_created_by(format!("hearth {}", env!("CARGO_PKG_VERSION")))
-            .set_key_value_metadata(Some(facts.collect()))
+            .set_key_value_metadata(Some(facts.chain([seal]).collect()))
             .build();
         Ok(Self {
-            writer: SerializedFileWriter::new(output, Arc::new(schema()?), Arc::new(properties))?,
+            writer: SerializedFileWriter::new(
+                Tallied::new(output),
+                Arc::new(schema()?),
+                Arc::new(properties),
+            )?,
             rows: Vec::with_capacity(GROUP_ROWS),
             names: Vec::new(),
             ops: Op::ALL.map(|op| ByteArray::from(op.name())),
@@ -190,7 +199,7 @@ impl Table {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Output> {
+    fn finish(mut self) -> Result<Tallied<Output>> {
         if !self.rows.is_empty() {
             self.write_group()?;
         }
