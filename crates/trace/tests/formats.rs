@@ -202,6 +202,14 @@ fn what_no_format_knows_is_refused_with_the_list() {
 }
 
 #[test]
+fn a_wrong_line_of_a_load_is_no_second_preamble() {
+    let text = "Copyright\nstart ; sector; length ; op ; delay\n0.5 ; 16 ; 8 ; R ; 0 ; 0\n\
+                O.7 ; 8 ; 8 ; W ; 0 ; 0\n";
+    let error = first_error(text.as_bytes(), &Options::default());
+    assert!(error.contains("line 4: start is"), "{error}");
+}
+
+#[test]
 fn words_are_keys_if_the_user_says_so() {
     let options = Options {
         format: Some("text".parse().unwrap()),

@@ -2,7 +2,9 @@
 //!
 //! Time in seconds, sector and length in sectors of 512 bytes. The first letter of the operation counts
 //! (`R`, `RA`, `W`, `WS`, `D`, `F`). The preamble is prose; it ends with the line that names the columns,
-//! or at the first line of numbers. Published with schoebel/blkreplay on GitHub.
+//! or at the first line of numbers. Some loads have it several times, where others were joined to them: a
+//! line that begins with the first word of the preamble begins the preamble again. Published with
+//! schoebel/blkreplay on GitHub.
 
 use crate::decode::{Out, Wrong, scaled};
 use crate::format::Entry;
@@ -33,6 +35,8 @@ const LINES_JUDGED: usize = 128;
 #[derive(Default)]
 struct Blkreplay {
     preamble_over: bool,
+    /// The word that the preamble begins with, `Copyright` in those that are published.
+    first_word: Vec<u8>,
 }
 
 impl Line for Blkreplay {
@@ -43,11 +47,12 @@ impl Line for Blkreplay {
         if line.is_empty() || line[0] == b'#' {
             return Ok(());
         }
+        if !line[0].is_ascii_digit() && self.is_prose(line) {
+            return Ok(());
+        }
         if !self.preamble_over {
-            let columns = memchr::memchr_iter(b';', line).count();
-            let is_header = columns >= 3 && line.starts_with(b"start");
-            self.preamble_over = is_header || (columns >= 3 && line[0].is_ascii_digit());
-            if is_header || !self.preamble_over {
+            self.preamble_over = memchr::memchr_iter(b';', line).count() >= 3;
+            if !self.preamble_over {
                 return Ok(());
             }
         }
@@ -62,6 +67,28 @@ impl Line for Blkreplay {
         let op = letter("op", fields.text())?;
         let volume = out.only_volume();
         out.push(Record::new(time_us, volume, op, offset, length))
+    }
+}
+
+impl Blkreplay {
+    /// Whether a line that begins with no digit belongs to the preamble.
+    fn is_prose(&mut self, line: &[u8]) -> bool {
+        let is_header = line.starts_with(b"start") && memchr::memchr_iter(b';', line).count() >= 3;
+        if is_header {
+            self.preamble_over = true;
+            return true;
+        }
+        let word = line.split(|byte| !byte.is_ascii_alphanumeric()).next();
+        let word = word.unwrap_or_default();
+        if self.preamble_over {
+            let is_again = !word.is_empty() && word == self.first_word;
+            self.preamble_over = !is_again;
+            return is_again;
+        }
+        if self.first_word.is_empty() {
+            self.first_word = word.to_vec();
+        }
+        true
     }
 }
 

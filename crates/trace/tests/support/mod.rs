@@ -222,6 +222,14 @@ fn more_texts() -> Vec<Sample> {
             ],
         ),
         text(
+            "blkreplay",
+            "Copyright; somebody\n\n####\nstart ; sector; length ; op ;  replay_delay=0\n\
+             0.5 ; 16 ;    8 ; R ; 0.0 ; 0.0\n\
+             Copyright; somebody\nof 2012; 3; 4; 5\n####\nstart ; sector; length ; op ;  replay_delay=0\n\
+             0.7 ; 8 ;    8 ; W ; 0.0 ; 0.0\n",
+            &["500000 - read 8192 4096", "700000 - write 4096 4096"],
+        ),
+        text(
             "lis",
             "110765 64 0 0\n110888 1 0 1\n",
             &["0 - read 453693440 262144", "0 - read 454197248 4096"],
