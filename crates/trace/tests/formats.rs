@@ -210,6 +210,22 @@ fn a_wrong_line_of_a_load_is_no_second_preamble() {
 }
 
 #[test]
+fn operations_of_0_and_1_ask_which_of_them_reads() {
+    let options = |text: &str| Options {
+        csv: Some(text.parse().unwrap()),
+        ..Options::default()
+    };
+    let error = first_error(b"7 1\n", &options("obj-id-col=1,op-col=2"));
+    assert!(error.contains("read-op=0 or read-op=1"), "{error}");
+    let error = first_error(b"7 2\n", &options("obj-id-col=1,op-col=2,read-op=1"));
+    assert!(error.contains("line 1: the operation is \"2\""), "{error}");
+    let mut opened =
+        open_bytes(b"7 1\n7 0\n", &options("obj-id-col=1,op-col=2,read-op=1")).unwrap();
+    let wanted = ["0 - read 28672 4096", "0 - write 28672 4096"];
+    assert_eq!(requests(&mut opened).unwrap(), wanted);
+}
+
+#[test]
 fn words_are_keys_if_the_user_says_so() {
     let options = Options {
         format: Some("text".parse().unwrap()),

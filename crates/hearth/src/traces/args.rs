@@ -52,6 +52,10 @@ pub struct Reading {
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
     /// The columns of a csv, as libCacheSim's: time-col=1,obj-id-col=2,obj-size-col=3,op-col=4
+    ///
+    /// More options, with commas between: delimiter=; (or tab, or blank for any run of blanks),
+    /// has-header=true, time-unit=s (ms, us, ns), id-unit=512 and size-unit=512 (or sector: bytes that an id
+    /// or a size counts), read-op=1 (or 0: which of the operations 0 and 1 is a read).
     #[arg(long, value_name = "COLUMNS")]
     pub columns: Option<CsvColumns>,
     /// Size of a block: a power of two of at least 512

@@ -2,7 +2,8 @@
 //!
 //! The columns come from [`CsvColumns`], or from a header with names such as `time,obj_id,obj_size,op`.
 //! Without a size an access is one block; without an operation it is a read; without a time it is at zero.
-//! An id is a key (see `keys`) unless `id-unit` says how many bytes it counts: 512 for sectors.
+//! An id is a key (see `keys`) unless `id-unit` says how many bytes it counts: 512 for sectors. With a blank as
+//! delimiter any run of blanks and tabs separates two columns.
 
 use units::{Bytes, Offset};
 
@@ -36,7 +37,11 @@ fn open(input: Input, options: &Options) -> OpenedReader {
             file: input.name().to_owned(),
         });
     };
-    let delimiter = columns.delimiter.unwrap_or_else(|| delimiter_of(first));
+    let delimiter = columns.delimiter.unwrap_or_else(|| {
+        let is_one = last_column(&columns) == 1;
+        let usual = find_delimiter(first);
+        usual.unwrap_or(if is_one { b',' } else { BLANK })
+    });
     let unit = columns.id_unit.unwrap_or(options.key);
     let format = Csv {
         columns,
@@ -50,12 +55,20 @@ fn open(input: Input, options: &Options) -> OpenedReader {
 
 const DELIMITERS: [u8; 4] = [b',', b'\t', b';', b'|'];
 
+/// Any run of blanks and tabs.
+const BLANK: u8 = b' ';
+
 /// The first of the usual delimiters that a line has.
-fn delimiter_of(line: &[u8]) -> u8 {
+fn find_delimiter(line: &[u8]) -> Option<u8> {
     DELIMITERS
         .into_iter()
         .find(|delimiter| line.contains(delimiter))
-        .unwrap_or(b',')
+}
+
+/// The column furthest to the right that is looked at.
+fn last_column(columns: &CsvColumns) -> u32 {
+    let others = [columns.time, columns.size, columns.op];
+    others.into_iter().flatten().fold(columns.id, u32::max)
 }
 
 const TIME_NAMES: [&str; 5] = ["time", "timestamp", "clock_time", "real_time", "ts"];
@@ -74,7 +87,7 @@ const OP_NAMES: [&str; 4] = ["op", "operation", "opcode", "type"];
 
 /// The columns of a header, if it names an id.
 fn from_header(line: &[u8]) -> Option<CsvColumns> {
-    let delimiter = delimiter_of(line);
+    let delimiter = find_delimiter(line).unwrap_or(b',');
     let names: Vec<String> = line
         .split(|&byte| byte == delimiter)
         .map(|name| {
@@ -133,12 +146,15 @@ impl Line for Csv {
             (None, _) => 0,
         };
         let op = match self.columns.op {
-            Some(_) => operation(found.op)?,
+            Some(_) => self.operation(found.op)?,
             None => Op::Read,
         };
         let length = match self.columns.size {
             Some(_) => match number(found.size) {
-                Some(size) => Bytes::new(size),
+                Some(size) => {
+                    let unit = self.columns.size_unit.map_or(1, Bytes::get);
+                    scaled("the size", size, unit)?
+                }
                 None => return Err(Wrong::field("the size", found.size, A_NUMBER)),
             },
             None => self.block,
@@ -169,9 +185,17 @@ struct Found<'a> {
 
 impl Csv {
     fn fields<'a>(&self, line: &'a [u8]) -> Found<'a> {
+        if self.delimiter == BLANK {
+            let fields = line.split(|byte| matches!(byte, b' ' | b'\t'));
+            return self.pick(fields.filter(|field| !field.is_empty()));
+        }
+        self.pick(line.split(|&byte| byte == self.delimiter))
+    }
+
+    fn pick<'a>(&self, fields: impl Iterator<Item = &'a [u8]>) -> Found<'a> {
         let columns = &self.columns;
         let mut found = Found::default();
-        for (column, field) in (1..).zip(line.split(|&byte| byte == self.delimiter)) {
+        for (column, field) in (1..).zip(fields) {
             if column == columns.id {
                 found.id = plain(field);
             }
@@ -186,6 +210,17 @@ impl Csv {
             }
         }
         found
+    }
+
+    /// The operation by its word, or by 0 and 1 where it is known which of them reads.
+    fn operation(&self, word: &[u8]) -> Result<Op, Wrong> {
+        match (word, self.columns.read_op) {
+            (b"0", Some(0)) | (b"1", Some(1)) => Ok(Op::Read),
+            (b"0" | b"1", Some(_)) => Ok(Op::Write),
+            (b"0" | b"1", None) => Err(Wrong::field("the operation", word, A_WORD)
+                .remedy("add read-op=0 or read-op=1 to --columns, whichever is a read")),
+            _ => operation(word),
+        }
     }
 
     /// Whether the first line names columns: as was said, or because a number is none.
@@ -215,6 +250,8 @@ impl Csv {
     }
 }
 
+const A_WORD: &str = "read, write, discard, flush or a usual word for one of them";
+
 fn operation(word: &[u8]) -> Result<Op, Wrong> {
     let lower = word.to_ascii_lowercase();
     match lower.as_slice() {
@@ -223,10 +260,6 @@ fn operation(word: &[u8]) -> Result<Op, Wrong> {
         b"d" | b"discard" | b"trim" | b"delete" | b"unmap" => Ok(Op::Discard),
         b"f" | b"flush" | b"sync" => Ok(Op::Flush),
         b"write-zeroes" => Ok(Op::WriteZeroes),
-        _ => Err(Wrong::field(
-            "the operation",
-            word,
-            "read, write, discard, flush or a usual word for one of them",
-        )),
+        _ => Err(Wrong::field("the operation", word, A_WORD)),
     }
 }

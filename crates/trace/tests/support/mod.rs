@@ -254,6 +254,17 @@ fn more_texts() -> Vec<Sample> {
         ),
         Sample {
             columns: Some(
+                "time-col=1,obj-id-col=2,obj-size-col=3,op-col=4,delimiter=blank,read-op=0,\
+                 id-unit=sector,size-unit=sector",
+            ),
+            ..text(
+                "csv",
+                " 1.5  16 \t 8 0\n2 8 16   1\n",
+                &["1500000 - read 8192 4096", "2000000 - write 4096 8192"],
+            )
+        },
+        Sample {
+            columns: Some(
                 "time-col=2,obj-id-col=1,obj-size-col=4,op-col=3,delimiter=;,time-unit=ms,id-unit=512",
             ),
             ..text(
