@@ -318,7 +318,7 @@ fn trace() {
     for (place, sample) in samples::samples().into_iter().enumerate() {
         let format = trace::Format::all().position(|format| format.name() == sample.format);
         let format = u8::try_from(format.unwrap() + 1).unwrap();
-        let choice = if sample.columns.is_some() { format } else { 0 };
+        let choice = if sample.is_given() { format } else { 0 };
         write(
             "trace",
             &format!("{place}-{}", sample.format),

@@ -1,7 +1,7 @@
 //! The formats: one file each, one line each in [`ALL`].
 //!
 //! A format's file has its columns and units in its header, a `Line`, `Fixed` or `Decode` that turns bytes
-//! into records, and an [`Entry`] that says how to recognise and open it.
+//! into records, and an [`Entry`] that says how to recognise and open it; two where only a width or unit differs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,16 +17,20 @@ mod blkreplay;
 mod blkreplay_csv;
 mod blktrace;
 mod csv;
+mod disksim;
 mod fio;
 mod fiu;
 mod generated;
 mod lis;
+mod mqsim;
 mod msr;
 mod oracle_general;
 mod parquet;
+mod raw;
 mod recorded;
 mod spc;
 mod srt;
+mod ssdsim;
 mod systor;
 mod tectonic;
 mod tencent;
@@ -50,7 +54,8 @@ pub(crate) struct Entry {
     pub(crate) open: fn(Input, &Options) -> OpenedReader,
 }
 
-static ALL: [&Entry; 20] = [
+/// New ones stand at the end: inputs of the fuzzer name formats by their place.
+static ALL: [&Entry; 26] = [
     &recorded::ENTRY,
     &parquet::ENTRY,
     &msr::ENTRY,
@@ -71,6 +76,12 @@ static ALL: [&Entry; 20] = [
     &csv::ENTRY,
     &lis::ENTRY,
     &text::ENTRY,
+    &disksim::ENTRY,
+    &disksim::SECONDS,
+    &ssdsim::ENTRY,
+    &mqsim::ENTRY,
+    &raw::NARROW,
+    &raw::WIDE,
 ];
 
 /// A trace's format.

@@ -16,7 +16,7 @@ fn every_format_is_recognised_and_read() {
             .open()
             .unwrap_or_else(|error| panic!("{}: {error}", sample.format));
         assert_eq!(opened.format.name(), sample.format);
-        assert_eq!(opened.recognised_by.is_some(), sample.columns.is_none());
+        assert_eq!(opened.recognised_by.is_some(), !sample.is_given());
         assert_eq!(
             requests(&mut opened).unwrap(),
             sample.requests,
@@ -199,6 +199,55 @@ fn what_no_format_knows_is_refused_with_the_list() {
         open_bytes(b"", &Options::default()),
         Err(OpenError::Empty { .. })
     ));
+}
+
+#[test]
+fn simulators_that_look_alike_are_not_guessed() {
+    let whole_numbers = "4851300 1 524288 16 0\n4864300 1 524304 16 1\n";
+    let error = first_error(whole_numbers.as_bytes(), &Options::default());
+    assert_eq!(
+        error,
+        "trace: could be disksim or ssdsim or mqsim; say which with --format"
+    );
+    let keys = [7_u64; 100].map(u64::to_le_bytes).concat();
+    let error = first_error(&keys, &Options::default());
+    assert!(error.contains("no known format"), "{error}");
+}
+
+#[test]
+fn wrong_lines_of_simulators_are_shown_with_the_column() {
+    for (format, text, wanted) in [
+        (
+            "disksim",
+            "0.5 0 16 8 1\n1.5 0 16 8 read\n",
+            "line 2: the flags is \"read\"",
+        ),
+        (
+            "disksim",
+            "0.5 0 16 8 1\nx 0 16 8 1\n",
+            "line 2: the arrival time is \"x\"",
+        ),
+        (
+            "disksim",
+            "0.5 0 16 8 1 9\n",
+            "line 1: the line's end is \"9\"",
+        ),
+        ("ssdsim", "5 0 16 8 2\n", "line 1: the operation is \"2\""),
+        ("ssdsim", "0.5 0 16 8 1\n", "line 1: the time is \"0.5\""),
+        (
+            "mqsim",
+            "5 0 16 8\n",
+            "line 1: the operation is empty or missing",
+        ),
+        ("mqsim", "5 sda 16 8 1\n", "line 1: the device is \"sda\""),
+    ] {
+        let options = Options {
+            format: Some(format.parse().unwrap()),
+            ..Options::default()
+        };
+        let error = first_error(text.as_bytes(), &options);
+        assert!(error.contains(wanted), "{format}: {error}");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl Known {
             place: true,
         };
         match format.name() {
-            "text" | "lirs" => Self {
+            "text" | "raw-u32" | "raw-u64" => Self {
                 time: false,
                 operation: false,
                 place: false,

@@ -20,10 +20,18 @@ pub(crate) struct Sample {
 impl Sample {
     pub(crate) fn options(&self) -> Options {
         let columns = self.columns.map(|text| text.parse::<CsvColumns>().unwrap());
+        let format = self.is_given().then(|| self.format.parse().unwrap());
         Options {
             csv: columns,
+            format,
             ..Options::default()
         }
+    }
+
+    /// Whether nothing in it tells its format from others.
+    pub(crate) fn is_given(&self) -> bool {
+        let given = ["disksim-seconds", "mqsim", "raw-u32", "raw-u64", "ssdsim"];
+        self.columns.is_some() || given.contains(&self.format)
     }
 
     pub(crate) fn open(&self) -> Result<Opened, OpenError> {
@@ -230,6 +238,30 @@ fn more_texts() -> Vec<Sample> {
             &["500000 - read 8192 4096", "700000 - write 4096 4096"],
         ),
         text(
+            "disksim",
+            "0.000000 0 165440 8 1\n 12.345678\t1 16 8 0\n\n13.5 0 0 1 1A\n",
+            &[
+                "0 0 read 84705280 4096",
+                "12345 1 write 8192 4096",
+                "13500 0 write 0 512",
+            ],
+        ),
+        text(
+            "disksim-seconds",
+            "0.5 0 16 8 1\n12 1 16 8 0x2\n",
+            &["500000 0 read 8192 4096", "12000000 1 write 8192 4096"],
+        ),
+        text(
+            "ssdsim",
+            "0 0 16 8 0\n1500000 2 8 16 1\n",
+            &["0 0 write 8192 4096", "1500 2 read 4096 8192"],
+        ),
+        text(
+            "mqsim",
+            "4851300 1 524288 16 0\n4864300 1 524304 16 1\n",
+            &["4851 1 write 268435456 8192", "4864 1 read 268443648 8192"],
+        ),
+        text(
             "lis",
             "110765 64 0 0\n110888 1 0 1\n",
             &["0 - read 453693440 262144", "0 - read 454197248 4096"],
@@ -278,6 +310,26 @@ fn more_texts() -> Vec<Sample> {
 
 fn binaries() -> Vec<Sample> {
     vec![
+        Sample {
+            format: "raw-u32",
+            columns: None,
+            bytes: [3_u32, 1, u32::MAX].map(u32::to_le_bytes).concat(),
+            requests: &[
+                "0 - read 12288 4096",
+                "0 - read 4096 4096",
+                "0 - read 17592186040320 4096",
+            ],
+        },
+        Sample {
+            format: "raw-u64",
+            columns: None,
+            bytes: [3_u64, 1, u64::MAX].map(u64::to_le_bytes).concat(),
+            requests: &[
+                "0 - read 12288 4096",
+                "0 - read 4096 4096",
+                "0 - read 9223372036854771712 4096",
+            ],
+        },
         Sample {
             format: "vscsi",
             columns: None,
