@@ -399,7 +399,7 @@ def main():
     parser.add_argument("--plot", help="better: draw the means as this SVG")
     parser.add_argument("--reports", help="better: write the simulator's report of each workload, with all its points, to this folder")
     parser.add_argument("--only", type=lambda text: text.split(","), help="better: only these workloads")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     sim = Sim(arguments.hearth)
     ROWS[arguments.row](sim, arguments)
     print("By:")

@@ -285,6 +285,43 @@ mod tests {
         walk(&Cli::command(), "");
     }
 
+    /// What a command line is taken for.
+    fn parsed(words: &[&str]) -> String {
+        let words = ["hearth"].iter().chain(words);
+        format!("{:?}", Cli::try_parse_from(words).unwrap())
+    }
+
+    #[test]
+    fn traces_stand_before_between_and_behind_options() {
+        for (verb, options) in [
+            (
+                "sim",
+                "--policy lru,arc --size 10%,1GiB --ram 1MiB --interval auto",
+            ),
+            ("sim prefetch", "--block 4KiB"),
+            ("sim gather", "--block 4KiB"),
+            ("mrc", "--block 4KiB"),
+            ("advise", "--policy lru --size 1%,5%"),
+            ("trace info", "--columns obj-id-col=1,delimiter=blank"),
+        ] {
+            let verb: Vec<&str> = verb.split(' ').collect();
+            let options: Vec<&str> = options.split(' ').collect();
+            let wanted = parsed(&[&verb[..], &["a", "b"], &options[..]].concat());
+            let behind = parsed(&[&verb[..], &options[..], &["a", "b"]].concat());
+            let between = parsed(&[&verb[..], &["a"], &options[..], &["b"]].concat());
+            assert_eq!((&behind, &between), (&wanted, &wanted));
+        }
+        for (verb, options) in [
+            ("sim migrate", "--size 10%"),
+            ("trace convert", "-o x.parquet --block 4KiB"),
+        ] {
+            let verb: Vec<&str> = verb.split(' ').collect();
+            let options: Vec<&str> = options.split(' ').collect();
+            let wanted = parsed(&[&verb[..], &["a"], &options[..]].concat());
+            assert_eq!(parsed(&[&verb[..], &options[..], &["a"]].concat()), wanted);
+        }
+    }
+
     /// Verbs that ask nothing of the daemon and touch none of its files.
     const ALONE: &[&str] = &[
         "bench",
