@@ -45,7 +45,7 @@ pub use batch::{BatchId, BatchPage, BatchRead, Content, ReadId, Settles, Unfit};
 pub use carry::{Carrier, carry};
 pub use choose::Sequence;
 pub use destage::{Batched, Destage, Failing, Flushed, Next, Paused, Write, WriteId};
-pub use pace::Need;
+pub use pace::{Go, Need, Pace};
 pub use plan::{Piece, runs_of};
 pub use settings::{DestageOrder, WriteBack};
 pub use times::{ReadTimes, SampledReads};

@@ -39,9 +39,10 @@ pub enum Need {
     All,
 }
 
-/// How fast a disk's log goes to its origin. See the module's header.
+/// How fast a disk's log goes to its origin: how many writes may be on their way, and when none may go. A driver
+/// that has no [`Destage`](crate::Destage) asks it before each write and tells it of each write and read that ended.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     depth: u32,
     /// Guests' reads of the origin.
     origin: ReadTimes,
@@ -60,7 +61,7 @@ pub(crate) struct Pace {
 
 /// Whether a write may go now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Go {
+pub enum Go {
     /// It may.
     Now,
     /// Enough are on their way.
@@ -88,7 +89,8 @@ impl Watched {
 }
 
 impl Pace {
-    pub(crate) fn new(now: Instant) -> Self {
+    /// One write at a time, until guests' reads have shown that more do no harm.
+    pub fn new(now: Instant) -> Self {
         Self {
             depth: 1,
             origin: ReadTimes::default(),
@@ -104,7 +106,7 @@ impl Pace {
     }
 
     /// A guest's read of the origin took so long; `writing`: while bytes were written to it.
-    pub(crate) fn read_took(&mut self, time: Duration, writing: bool) {
+    pub fn read_took(&mut self, time: Duration, writing: bool) {
         self.origin.took(time, writing);
     }
 
@@ -157,7 +159,7 @@ impl Pace {
     }
 
     /// A write has ended well.
-    pub(crate) fn wrote(&mut self) {
+    pub fn wrote(&mut self) {
         self.since = self.since.saturating_add(1);
         if self.since > self.depth && !self.is_slow {
             self.depth = (self.depth + 1).min(DEPTH_MAX);
@@ -165,8 +167,9 @@ impl Pace {
         }
     }
 
-    /// Whether a write of so many bytes may go while so many are on their way; if so it is paid.
-    pub(crate) fn ask(
+    /// Whether a write of so many bytes may go while `in_flight` are on their way; if so it is paid. `rate` is in bytes a
+    /// second, `flash` the times of guests' reads of the flash.
+    pub fn ask(
         &mut self,
         bytes: u64,
         in_flight: u32,
