@@ -10,7 +10,7 @@
 
 use crate::cache::CacheModel;
 use crate::counters::Counters;
-use crate::latency::{LatencyModel, Times};
+use crate::latency::{Asked, LatencyModel, Times};
 use crate::number::{count, length, real};
 use crate::outcome::{Chore, HIT, Outcomes, STORED, Tally, runs};
 use crate::series::{Axis, Sample, Series};
@@ -245,12 +245,27 @@ impl Run {
         self.cache.run(batch, requests, &mut outcomes);
         let before = self.accesses;
         let mut chores = outcomes.chores.iter().peekable();
+        let mut log_steps = outcomes.log_steps();
         for request in requests {
             let range = request.keys.start - keys.start..request.keys.end - keys.start;
             let blocks = &outcomes.blocks[range.start as usize..range.end as usize];
             self.count(request, blocks);
             if let Some(latency) = &mut self.latency {
-                latency.request(&request.record, blocks);
+                let end = request.keys.end;
+                let steps = log_steps.partition_point(|step| step.at_key < end);
+                let (steps, later) = log_steps.split_at(steps);
+                log_steps = later;
+                let its_chores = chores.clone().take_while(|timed| timed.at_key < end);
+                let asked = Asked {
+                    record: &request.record,
+                    blocks,
+                    room: self.cache.log_room(batch, request),
+                    evicted: its_chores
+                        .filter(|timed| timed.chore == Chore::Destage)
+                        .map(|timed| timed.blocks)
+                        .sum(),
+                };
+                latency.request(&asked, steps.iter().map(|step| &step.done));
             }
             while let Some(timed) = chores.next_if(|timed| timed.at_key < request.keys.end) {
                 self.chore(timed.chore, timed.blocks);
@@ -335,6 +350,9 @@ impl Run {
     /// The end of the trace.
     pub(crate) fn finish(mut self) -> Finished {
         self.sample();
+        if let Some(latency) = &mut self.latency {
+            latency.finish();
+        }
         Finished {
             total: self.total(),
             cache: self.cache,

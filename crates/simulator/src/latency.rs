@@ -6,22 +6,39 @@
 //!                 └─ writes ──► what the write policy waits for
 //!
 //!   nobody waits for:  fills (begin when the origin has answered) · updates under `through`
-//!                      destaging (flash, then origin) · reclaim (flash, then flash) · descriptors
+//!                      reclaim (flash, then flash) · descriptors
 //!                      but they take the devices' time: a heap holds them until their moment comes
+//!
+//!   under `back` a write waits for room first:
+//!     in a dirty log   until enough of it is written to the origin and flushed        (log.rs)
+//!     in place         until the dirty blocks that it evicts are read from flash and written to the origin
 //! ```
+//!
+//! A read that evicts dirty blocks does not wait for them: its fill does.
 //!
 //! Requests arrive at the trace's own times (divided by a speed), or one after another so that a number of
 //! them is always outstanding.
 
+mod back;
+mod events;
+mod log;
+mod request;
+
+use crate::destaged::Done;
 use crate::device::{Device, DeviceSettings, Direction};
-use crate::number::{count, real};
-use crate::outcome::{Chore, HIT, RAM, STORED, runs};
+use crate::number::{count, length, real};
+use crate::outcome::{Chore, DIRTY, HIT, RAM, STORED, runs};
 use crate::write_policy::WritePolicy;
+use destage::SampledReads;
+use events::{Event, Pending, Target, Then};
 use hdrhistogram::Histogram;
+use log::{Log, log_of};
+pub(crate) use request::Asked;
+use request::{Evicting, Open};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use trace::{Op, Record};
-use units::Bytes;
+use trace::Op;
+use units::{Bytes, Map};
 
 /// When requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,24 +66,6 @@ pub struct LatencySettings {
     pub arrival: Arrival,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Target {
-    Flash,
-    Origin,
-}
-
-/// An I/O that nobody waits for. Ordered by time, then by when it was thought of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Pending {
-    at: u64,
-    sequence: u64,
-    bytes: u64,
-    target: Target,
-    writes: bool,
-    /// Where the bytes are written once they have been read.
-    then: Option<Target>,
-}
-
 /// The devices of one run, their queues, and how long requests took.
 pub(crate) struct LatencyModel {
     flash: Device,
@@ -76,10 +75,21 @@ pub(crate) struct LatencyModel {
     write_policy: WritePolicy,
     pending: BinaryHeap<Reverse<Pending>>,
     sequence: u64,
-    /// When the outstanding requests will be answered; only at a fixed depth.
+    /// When the outstanding requests will be answered; only at a fixed depth, and without those that wait for room.
     outstanding: BinaryHeap<Reverse<u64>>,
+    /// By disk: its dirty log.
+    logs: Vec<Option<Log>>,
+    /// By number: stores that wait for evicted blocks.
+    evicting: Map<u64, Evicting>,
+    /// Writes that wait for room.
+    open: usize,
+    flash_reads: SampledReads,
     first_us: Option<u64>,
+    /// When the latest request arrived.
     now: u64,
+    /// Until when everything has happened.
+    worked_off: u64,
+    era: u32,
     times: Times,
 }
 
@@ -122,14 +132,21 @@ impl LatencyModel {
             pending: BinaryHeap::new(),
             sequence: 0,
             outstanding: BinaryHeap::new(),
+            logs: Vec::new(),
+            evicting: Map::default(),
+            open: 0,
+            flash_reads: SampledReads::default(),
             first_us: None,
             now: 0,
+            worked_off: 0,
+            era: 0,
             times: Times::new(),
         }
     }
 
     /// Forgets the times so far, not the queues.
     pub(crate) fn start_counting(&mut self) {
+        self.era += 1;
         self.times = Times::new();
     }
 
@@ -137,13 +154,27 @@ impl LatencyModel {
         &self.times
     }
 
-    /// One request of the trace, and what the cache did with its blocks.
-    pub(crate) fn request(&mut self, record: &Record, blocks: &[u8]) {
+    /// One request of the trace. `steps` is what logs have done on their way to their origins since the last one.
+    pub(crate) fn request<'a>(&mut self, asked: &Asked<'_>, steps: impl Iterator<Item = &'a Done>) {
+        let record = asked.record;
         let at = self.arrive(record.time_us);
+        for done in steps {
+            self.log_step(done, at);
+        }
         self.work_off(at);
+        self.times.began.get_or_insert(at);
+        let open = Open {
+            at,
+            done: at,
+            bytes: record.length.get(),
+            era: self.era,
+        };
         let done = match record.op {
-            Op::Read => self.read(at, blocks),
-            Op::Write => self.write(at, blocks, record.length),
+            Op::Read => self.read(at, asked),
+            Op::Write => match self.write(open, asked) {
+                Some(done) => done,
+                None => return,
+            },
             Op::Flush => match self.write_policy {
                 WritePolicy::Back => self.flash.submit(at, Direction::Write, Bytes::ZERO),
                 WritePolicy::Around | WritePolicy::Through => {
@@ -153,84 +184,154 @@ impl LatencyModel {
             // A command without data.
             Op::Discard | Op::WriteZeroes => self.origin.submit(at, Direction::Write, Bytes::ZERO),
         };
-        if let Arrival::Depth(_) = self.arrival {
-            self.outstanding.push(Reverse(done));
-        }
-        self.times.began.get_or_insert(at);
-        self.times.ended = self.times.ended.max(done);
-        let recorded = match record.op {
-            Op::Read => self.times.reads.record(done - at),
-            Op::Write => self.times.writes.record(done - at),
-            Op::Flush | Op::Discard | Op::WriteZeroes => return,
-        };
-        assert!(recorded.is_ok(), "a histogram that grows takes every time");
-        self.times.bytes += record.length.get();
+        self.answered(record.op, Open { done, ..open });
     }
 
-    /// What the cache did on its own, caused by the latest request.
+    /// What the cache did on its own, caused by the latest request. What is destaged is no chore here: a store waits
+    /// for what it evicts ([`Asked::evicted`]), and a log has steps.
     pub(crate) fn chore(&mut self, chore: Chore, blocks: u32) {
         let bytes = self.block.get() * u64::from(blocks);
         let (writes, then) = match chore {
-            Chore::Coalesce => return,
-            Chore::Destage | Chore::DestageRun => (false, Some(Target::Origin)),
-            Chore::Reclaim => (false, Some(Target::Flash)),
-            Chore::Descriptor | Chore::Journal | Chore::Admit => (true, None),
+            Chore::Coalesce | Chore::Destage | Chore::DestageRun => return,
+            Chore::Reclaim => (false, Then::WriteTo(Target::Flash)),
+            Chore::Descriptor | Chore::Journal | Chore::Admit => (true, Then::Nothing),
         };
-        self.later(self.now, Target::Flash, writes, bytes, then);
+        self.submit_later(self.now, Target::Flash, writes, bytes, then);
+    }
+
+    /// The trace is over: what waits for room is answered when there is some.
+    pub(crate) fn finish(&mut self) {
+        while self.open > 0 {
+            let Some(Reverse(next)) = self.pending.peek() else {
+                unreachable!("a write waits for what is on its way to the origin");
+            };
+            self.work_off(next.at);
+        }
+    }
+
+    fn answered(&mut self, op: Op, open: Open) {
+        if let Arrival::Depth(_) = self.arrival {
+            self.outstanding.push(Reverse(open.done));
+        }
+        if open.era != self.era {
+            return;
+        }
+        self.times.ended = self.times.ended.max(open.done);
+        let histogram = match op {
+            Op::Read => &mut self.times.reads,
+            Op::Write => &mut self.times.writes,
+            Op::Flush | Op::Discard | Op::WriteZeroes => return,
+        };
+        let recorded = histogram.record(open.done - open.at);
+        assert!(recorded.is_ok(), "a histogram that grows takes every time");
+        self.times.bytes += open.bytes;
+    }
+
+    /// The trace's time here, in ns.
+    fn at_speed(&self, time_us: u64, speed: f64) -> u64 {
+        let first = self.first_us.unwrap_or(time_us);
+        count(real(time_us.saturating_sub(first)) * 1000.0 / speed)
     }
 
     fn arrive(&mut self, time_us: u64) -> u64 {
         let at = match self.arrival {
             Arrival::Timed { speed } => {
-                let first = *self.first_us.get_or_insert(time_us);
-                count(real(time_us.saturating_sub(first)) * 1000.0 / speed)
+                self.first_us.get_or_insert(time_us);
+                self.at_speed(time_us, speed)
             }
-            Arrival::Depth(depth) if self.outstanding.len() < depth as usize => self.now,
-            Arrival::Depth(_) => self.outstanding.pop().map_or(0, |Reverse(done)| done),
+            Arrival::Depth(depth) => self.free_place(depth as usize),
         };
         // A trace whose clock steps back waits until it has caught up.
         self.now = self.now.max(at);
         self.now
     }
 
-    fn read(&mut self, at: u64, blocks: &[u8]) -> u64 {
+    /// When fewer than `depth` requests are outstanding.
+    fn free_place(&mut self, depth: usize) -> u64 {
+        if self.outstanding.len() + self.open < depth {
+            return self.now;
+        }
+        loop {
+            let answered = self.outstanding.peek().map(|Reverse(done)| *done);
+            let event = self.pending.peek().map(|Reverse(next)| next.at);
+            match (answered, event) {
+                // It may let a write go on that is then answered earlier.
+                (_, Some(event))
+                    if self.open > 0 && answered.is_none_or(|answered| event < answered) =>
+                {
+                    self.work_off(event);
+                }
+                _ => return self.outstanding.pop().map_or(0, |Reverse(done)| done),
+            }
+        }
+    }
+
+    fn read(&mut self, at: u64, asked: &Asked<'_>) -> u64 {
         let mut done = at;
         let bytes = |length: u32| Bytes::new(self.block.get() * u64::from(length));
         runs(
-            blocks,
+            asked.blocks,
             // What is staged in RAM takes no time beside the devices'.
             |block| block & (HIT | RAM) == HIT,
             |length| done = done.max(self.flash.submit(at, Direction::Read, bytes(length))),
         );
         let mut fetched = at;
         runs(
-            blocks,
+            asked.blocks,
             |block| block & HIT == 0,
             |length| fetched = fetched.max(self.origin.submit(at, Direction::Read, bytes(length))),
         );
-        self.store_later(fetched, blocks);
+        if let Some(room) = asked.room {
+            self.guest_read(room, (at, done, fetched));
+        }
+        if asked.evicted > 0 {
+            self.evict(at, asked, None);
+        } else {
+            self.store_later(fetched, asked.blocks);
+        }
         done.max(fetched)
     }
 
-    fn write(&mut self, at: u64, blocks: &[u8], length: Bytes) -> u64 {
+    /// When a write is done; none if it waits for room.
+    fn write(&mut self, open: Open, asked: &Asked<'_>) -> Option<u64> {
+        let (at, blocks) = (open.at, asked.blocks);
         if self.write_policy != WritePolicy::Back {
+            let length = Bytes::new(open.bytes);
             let done = self.origin.submit(at, Direction::Write, length);
             self.store_later(done, blocks);
-            return done;
+            return Some(done);
         }
         let mut done = at;
         let bytes = |length: u32| Bytes::new(self.block.get() * u64::from(length));
-        runs(
-            blocks,
-            |block| block & STORED != 0,
-            |length| done = done.max(self.flash.submit(at, Direction::Write, bytes(length))),
-        );
+        let waits = match asked.room {
+            Some(room) => {
+                let logged = length(blocks.iter().filter(|block| **block & DIRTY != 0).count());
+                let log = log_of(&mut self.logs, room, at);
+                !log.admits(logged)
+            }
+            None => asked.evicted > 0,
+        };
+        if !waits {
+            runs(
+                blocks,
+                |block| block & STORED != 0,
+                |length| done = done.max(self.flash.submit(at, Direction::Write, bytes(length))),
+            );
+        }
         runs(
             blocks,
             |block| block & STORED == 0,
             |length| done = done.max(self.origin.submit(at, Direction::Write, bytes(length))),
         );
-        done
+        if !waits {
+            if let Some(room) = asked.room {
+                self.carry(room.disk, at);
+            }
+            return Some(done);
+        }
+        self.open += 1;
+        self.wait_for_room(Open { done, ..open }, asked);
+        None
     }
 
     fn store_later(&mut self, at: u64, blocks: &[u8]) {
@@ -242,168 +343,68 @@ impl LatencyModel {
         );
         if lengths > 0 {
             // What one request brought is written with one I/O.
-            self.later(at, Target::Flash, true, self.block.get() * lengths, None);
+            let bytes = self.block.get() * lengths;
+            self.submit_later(at, Target::Flash, true, bytes, Then::Nothing);
         }
     }
 
-    fn later(&mut self, at: u64, target: Target, writes: bool, bytes: u64, then: Option<Target>) {
+    fn submit_later(&mut self, at: u64, target: Target, writes: bool, bytes: u64, then: Then) {
+        let submit = Event::Submit {
+            target,
+            writes,
+            bytes,
+            then,
+        };
+        self.later(at, submit);
+    }
+
+    fn later(&mut self, at: u64, event: Event) {
         self.sequence += 1;
         self.pending.push(Reverse(Pending {
             at,
             sequence: self.sequence,
-            bytes,
-            target,
-            writes,
-            then,
+            event,
         }));
     }
 
-    /// Submits the I/Os that nobody waits for and whose moment has come.
+    /// Lets everything happen whose moment has come.
     fn work_off(&mut self, until: u64) {
+        self.worked_off = self.worked_off.max(until);
         while let Some(Reverse(next)) = self.pending.peek().copied() {
             if next.at > until {
                 break;
             }
             self.pending.pop();
-            let device = match next.target {
-                Target::Flash => &mut self.flash,
-                Target::Origin => &mut self.origin,
-            };
-            let direction = if next.writes {
-                Direction::Write
-            } else {
-                Direction::Read
-            };
-            let done = device.submit(next.at, direction, Bytes::new(next.bytes));
-            if let Some(target) = next.then {
-                self.later(done, target, true, next.bytes, None);
+            match next.event {
+                Event::Submit {
+                    target,
+                    writes,
+                    bytes,
+                    then,
+                } => {
+                    let device = match target {
+                        Target::Flash => &mut self.flash,
+                        Target::Origin => &mut self.origin,
+                    };
+                    let direction = if writes {
+                        Direction::Write
+                    } else {
+                        Direction::Read
+                    };
+                    let done = device.submit(next.at, direction, Bytes::new(bytes));
+                    match then {
+                        Then::Nothing => {}
+                        Then::WriteTo(target) => {
+                            self.submit_later(done, target, true, bytes, Then::Nothing);
+                        }
+                        then => self.later(done, Event::Ended(then)),
+                    }
+                }
+                Event::Ended(what) => self.ended(what, next.at),
             }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use trace::VolumeIndex;
-    use units::Offset;
-
-    const BLOCK: Bytes = Bytes::new(4096);
-
-    fn model(write_policy: WritePolicy, arrival: Arrival) -> LatencyModel {
-        let free = "iops=unlimited,bandwidth=unlimited,parallel=unlimited";
-        let settings = LatencySettings {
-            flash: format!("{free},read=100us,write=10us").parse().unwrap(),
-            origin: format!("{free},read=1ms,write=2ms").parse().unwrap(),
-            arrival,
-        };
-        LatencyModel::new(&settings, write_policy, BLOCK, 0)
-    }
-
-    fn record(op: Op, time_us: u64, blocks: u64) -> Record {
-        Record {
-            time_us,
-            offset: Offset::ZERO,
-            length: Bytes::new(4096 * blocks),
-            response_us: None,
-            volume: VolumeIndex::default(),
-            op,
-            hash: None,
-        }
-    }
-
-    fn near(nanos: u64, expected_us: f64) -> bool {
-        (real(nanos) / 1000.0 / expected_us - 1.0).abs() < 0.002
-    }
-
-    const ORIGINAL: Arrival = Arrival::Timed { speed: 1.0 };
-
-    #[test]
-    fn a_request_is_answered_when_its_slowest_part_is() {
-        let mut model = model(WritePolicy::Through, ORIGINAL);
-        model.request(&record(Op::Read, 0, 2), &[HIT, STORED]);
-        assert!(near(model.times.reads.max(), 1000.0));
-        model.start_counting();
-        model.request(&record(Op::Read, 9000, 2), &[HIT, HIT]);
-        assert!(near(model.times.reads.max(), 100.0));
-    }
-
-    #[test]
-    fn a_write_waits_for_what_its_policy_promises() {
-        for (policy, blocks, expected_us) in [
-            (WritePolicy::Around, [0, HIT], 2000.0),
-            (WritePolicy::Through, [STORED, HIT | STORED], 2000.0),
-            (WritePolicy::Back, [STORED, HIT | STORED], 10.0),
-            (WritePolicy::Back, [STORED, 0], 2000.0),
-        ] {
-            let mut model = model(policy, ORIGINAL);
-            model.request(&record(Op::Write, 0, 2), &blocks);
-            assert!(near(model.times.writes.max(), expected_us), "{policy:?}");
-        }
-    }
-
-    #[test]
-    fn a_depth_of_two_answers_two_in_the_time_of_one() {
-        let mut model = model(WritePolicy::Through, Arrival::Depth(2));
-        for _ in 0..100 {
-            model.request(&record(Op::Read, 0, 1), &[HIT]);
-        }
-        assert_eq!(model.times.ended, 50 * 100_000);
-    }
-
-    #[test]
-    fn twice_the_speed_halves_the_time() {
-        let mut model = model(WritePolicy::Through, Arrival::Timed { speed: 2.0 });
-        model.request(&record(Op::Read, 500, 1), &[HIT]);
-        model.request(&record(Op::Read, 10_500, 1), &[HIT]);
-        assert_eq!(model.times.ended, 5_000_000 + 100_000);
-    }
-
-    #[test]
-    fn a_fill_takes_the_flash_when_the_origin_has_answered() {
-        let settings = LatencySettings {
-            flash: "read=100us,write=500us,parallel=1,bandwidth=unlimited,iops=unlimited"
-                .parse()
-                .unwrap(),
-            origin: "read=1ms,write=2ms,bandwidth=unlimited".parse().unwrap(),
-            arrival: ORIGINAL,
-        };
-        let mut model = LatencyModel::new(&settings, WritePolicy::Through, BLOCK, 0);
-        model.request(&record(Op::Read, 0, 1), &[STORED]);
-        // The fill holds the flash from 1,000 us to 1,500 us.
-        model.request(&record(Op::Read, 900, 1), &[HIT]);
-        model.request(&record(Op::Read, 1100, 1), &[HIT]);
-        assert!(near(model.times.reads.min(), 100.0));
-        assert!(near(model.times.reads.value_at_quantile(0.5), 500.0));
-        assert_eq!(model.times.ended, 1_600_000);
-    }
-
-    #[test]
-    fn destaging_reads_flash_and_then_writes_the_origin() {
-        let settings = LatencySettings {
-            flash: "read=100us,bandwidth=unlimited,iops=unlimited"
-                .parse()
-                .unwrap(),
-            origin: "read=1ms,write=2ms,parallel=1,bandwidth=unlimited,iops=unlimited"
-                .parse()
-                .unwrap(),
-            arrival: ORIGINAL,
-        };
-        let mut model = LatencyModel::new(&settings, WritePolicy::Back, BLOCK, 0);
-        model.request(&record(Op::Write, 0, 1), &[STORED]);
-        model.chore(Chore::Destage, 1);
-        // The origin is busy with it from 100 us to 2,100 us.
-        model.request(&record(Op::Read, 200, 1), &[STORED]);
-        assert_eq!(model.times.ended, 3_100_000);
-    }
-
-    #[test]
-    fn a_clock_that_steps_back_stands_still() {
-        let mut model = model(WritePolicy::Through, ORIGINAL);
-        for time_us in [5000, 9000, 0, 9001] {
-            model.request(&record(Op::Read, time_us, 1), &[HIT]);
-        }
-        assert_eq!(model.times.ended, 4_001_000 + 100_000);
-        assert_eq!(model.times.reads.len(), 4);
-    }
-}
+mod tests;

@@ -29,6 +29,7 @@ mod cache;
 pub mod columns;
 mod counters;
 pub mod csv;
+mod destaged;
 pub mod device;
 mod engine;
 mod error;

@@ -9,6 +9,8 @@
 //! What the cache does does not depend on how long it takes; so caches fill this, and counting, time
 //! series and latency read it afterwards.
 
+use crate::destaged::Done;
+
 /// The block was in the cache when its access came.
 pub(crate) const HIT: u8 = 1;
 /// The block was written to flash for this access: a fill after a read, an update or a fill for a write.
@@ -53,6 +55,15 @@ pub(crate) struct Timed {
     pub(crate) blocks: u32,
 }
 
+/// A step of a dirty log on its way to its origin, and the access with which it came up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogStep {
+    /// The place in the batch's keys of the access.
+    pub(crate) at_key: u32,
+    /// What was done.
+    pub(crate) done: Done,
+}
+
 /// What a cache did with one batch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
@@ -61,6 +72,9 @@ pub(crate) struct Outcomes {
     pub(crate) blocks: Vec<u8>,
     /// In the order of `at_key`.
     pub(crate) chores: Vec<Timed>,
+    /// The steps of dirty logs, in the order of `at_key`. Their writes are among the chores too: those count, these
+    /// take time.
+    log_steps: Vec<LogStep>,
 }
 
 impl Outcomes {
@@ -69,6 +83,17 @@ impl Outcomes {
         self.blocks.clear();
         self.blocks.resize(keys, 0);
         self.chores.clear();
+        self.log_steps.clear();
+    }
+
+    /// Notes a step of a dirty log.
+    pub(crate) fn add_step(&mut self, step: LogStep) {
+        self.log_steps.push(step);
+    }
+
+    /// The steps of dirty logs.
+    pub(crate) fn log_steps(&self) -> &[LogStep] {
+        &self.log_steps
     }
 }
 

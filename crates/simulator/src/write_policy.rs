@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | around | it is dropped from the cache | nothing | the origin |
 //! | through | flash gets the new copy | flash gets it, unless write misses bypass | the origin |
-//! | back | flash gets it, dirty | flash gets it, dirty, unless write misses bypass | flash |
+//! | back | flash gets it, dirty | flash gets it, dirty, unless write misses bypass | flash, and room there |
 //!
 //! A write *hits* if its block was in the cache when it came, whatever is done with it then. In place a dirty
 //! block is written to the origin when the policy evicts it; in the daemon's log when the daemon would. What is

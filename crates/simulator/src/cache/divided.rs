@@ -12,9 +12,10 @@
 
 use super::divided_log::{Admission, DividedLog, Found, Outcome};
 use super::segments::{
-    check, destaged_chore, disk_of, first_block, push_chores, segment_for, store_of,
+    check, disk_of, first_block, push_chores, push_destaged, segment_for, store_of,
 };
 use super::{AdmissionUse, CacheModel, Maker, places};
+use crate::destaged::LogRoom;
 use crate::outcome::{Chore, DIRTY, HIT, Outcomes, RAM, STORED, Timed};
 use crate::policy::PolicyError;
 use crate::series::VmSample;
@@ -202,18 +203,17 @@ impl Divided {
     }
 
     /// What was written since the last look beside the blocks themselves.
-    fn chores(&mut self, at_key: u32, chores: &mut Vec<Timed>) {
+    fn chores(&mut self, at_key: u32, outcomes: &mut Outcomes) {
         let now = self.cache.store().written();
         let before = std::mem::replace(&mut self.written, now);
         let late = self.cache.admitted_late();
         let late_before = std::mem::replace(&mut self.admitted_late, late);
-        push_chores(at_key, before, now, chores);
+        push_chores(at_key, before, now, &mut outcomes.chores);
         if let Some(back) = self.cache.back() {
-            let done = back.take_done();
-            chores.extend(done.map(|destaged| destaged_chore(at_key, destaged)));
+            push_destaged(at_key, back.take_done(), outcomes);
         }
         if late > late_before {
-            chores.push(Timed {
+            outcomes.chores.push(Timed {
                 at_key,
                 chore: Chore::Admit,
                 blocks: u32::try_from(late - late_before).expect("staging is in memory"),
@@ -253,7 +253,7 @@ impl CacheModel for Divided {
                 let written = (request.record.op != Op::Read).then_some(ask.disk);
                 self.cache.advance_log(written);
             }
-            self.chores(request.keys.end.saturating_sub(1), &mut outcomes.chores);
+            self.chores(request.keys.end.saturating_sub(1), outcomes);
         }
     }
 
@@ -263,6 +263,11 @@ impl CacheModel for Divided {
 
     fn dirty_blocks(&self) -> u32 {
         self.cache.store().dirty_blocks()
+    }
+
+    fn log_room(&self, batch: &Batch, request: &Request) -> Option<LogRoom> {
+        let disk = disk_of(batch.role(request.record.volume).blocks);
+        self.cache.store().log_room(disk)
     }
 
     fn admission(&self) -> AdmissionUse {

@@ -26,6 +26,7 @@ pub mod simulated_store;
 pub(crate) mod tiered;
 pub mod write_back;
 
+use crate::destaged::LogRoom;
 use crate::future::Future;
 use crate::outcome::Outcomes;
 use crate::series::VmSample;
@@ -60,6 +61,11 @@ pub(crate) trait CacheModel: Send {
     /// Blocks in it that the origin does not have.
     fn dirty_blocks(&self) -> u32 {
         0
+    }
+
+    /// The dirty log of a request's disk; none without a log, or of a disk that was never written.
+    fn log_room(&self, _: &Batch, _: &Request) -> Option<LogRoom> {
+        None
     }
 
     /// What admission did so far; nothing without one.

@@ -5,9 +5,10 @@
 //! blocks than a policy in place does.
 
 use super::simulated_store::SimulatedStore;
-use super::write_back::{Destaged, Logged};
+use super::write_back::Logged;
 use super::{CacheModel, Maker, places};
-use crate::outcome::{Chore, DIRTY, HIT, Outcomes, STORED, Timed};
+use crate::destaged::{Destaged, Done, LogRoom};
+use crate::outcome::{Chore, DIRTY, HIT, LogStep, Outcomes, STORED, Timed};
 use crate::policy::PolicyError;
 use crate::write_policy::{WriteMiss, WritePolicy};
 use policy::reclaim::Kind;
@@ -118,16 +119,20 @@ pub(super) fn push_chores(
     }
 }
 
-/// What has gone to an origin, as a chore.
-pub(super) const fn destaged_chore(at_key: u32, destaged: Destaged) -> Timed {
-    let (chore, blocks) = match destaged {
-        Destaged::Run(blocks) => (Chore::DestageRun, blocks),
-        Destaged::Coalesced(blocks) => (Chore::Coalesce, blocks),
-    };
-    Timed {
-        at_key,
-        chore,
-        blocks,
+/// What logs have done on their way to their origins: what counts of it, and the steps.
+pub(super) fn push_destaged(at_key: u32, all: impl Iterator<Item = Done>, outcomes: &mut Outcomes) {
+    for done in all {
+        let (chore, blocks) = match done.what {
+            Destaged::Run(blocks) => (Some(Chore::DestageRun), blocks),
+            Destaged::Coalesced(blocks) => (Some(Chore::Coalesce), blocks),
+            Destaged::BatchEnded | Destaged::Settled { .. } => (None, 0),
+        };
+        outcomes.chores.extend(chore.map(|chore| Timed {
+            at_key,
+            chore,
+            blocks,
+        }));
+        outcomes.add_step(LogStep { at_key, done });
     }
 }
 
@@ -208,13 +213,12 @@ impl Segments {
     }
 
     /// What was written since the last look beside the blocks themselves.
-    fn chores(&mut self, at_key: u32, chores: &mut Vec<Timed>) {
+    fn chores(&mut self, at_key: u32, outcomes: &mut Outcomes) {
         let now = self.store.written();
         let before = std::mem::replace(&mut self.written, now);
-        push_chores(at_key, before, now, chores);
+        push_chores(at_key, before, now, &mut outcomes.chores);
         if let Some(back) = self.store.back() {
-            let done = back.take_done();
-            chores.extend(done.map(|destaged| destaged_chore(at_key, destaged)));
+            push_destaged(at_key, back.take_done(), outcomes);
         }
     }
 }
@@ -240,7 +244,7 @@ impl CacheModel for Segments {
                 let written = (record.op != Op::Read).then_some(disk);
                 self.store.advance_log(written, &mut unasked);
             }
-            self.chores(request.keys.end.saturating_sub(1), &mut outcomes.chores);
+            self.chores(request.keys.end.saturating_sub(1), outcomes);
         }
     }
 
@@ -250,6 +254,10 @@ impl CacheModel for Segments {
 
     fn dirty_blocks(&self) -> u32 {
         self.store.dirty_blocks()
+    }
+
+    fn log_room(&self, _: &Batch, request: &Request) -> Option<LogRoom> {
+        self.store.log_room(disk_of(request.record.volume))
     }
 }
 

@@ -20,6 +20,7 @@ mod runs;
 
 use super::neighbours::Neighbours;
 use super::write_back::{Back, Disks, is_dirty};
+use crate::destaged::LogRoom;
 use block_store::simulated::{self, Simulated};
 use block_store::{Config, Facts, FlashWritten, Nothing, Ports, Shares, Stats, Store, Taken};
 use flash_format::{FormatError, Geometry};
@@ -394,6 +395,11 @@ impl SimulatedStore {
     pub fn dirty_blocks(&self) -> u32 {
         let back = self.back.as_ref();
         back.map_or(0, |back| back.dirty_blocks(&self.store))
+    }
+
+    /// How long the dirty log of a disk may be; none without write-back, or of a disk that was never written.
+    pub(crate) fn log_room(&self, disk: DiskSlot) -> Option<LogRoom> {
+        self.back.as_ref()?.room(disk)
     }
 
     /// Whether a block was read while its copy, which has just left, was cached.

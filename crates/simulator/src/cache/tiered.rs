@@ -11,6 +11,7 @@
 //! read again, then it is read from where the cache has it.
 
 use super::{AdmissionUse, CacheModel, places};
+use crate::destaged::LogRoom;
 use crate::outcome::{HIT, HOT, Outcomes, RAM};
 use crate::series::VmSample;
 use crate::tier;
@@ -78,6 +79,10 @@ impl CacheModel for Tiered {
 
     fn dirty_blocks(&self) -> u32 {
         self.cache.dirty_blocks()
+    }
+
+    fn log_room(&self, batch: &Batch, request: &Request) -> Option<LogRoom> {
+        self.cache.log_room(batch, request)
     }
 
     fn admission(&self) -> AdmissionUse {

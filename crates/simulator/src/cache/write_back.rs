@@ -8,29 +8,23 @@
 //!
 //! Reads take no time, and an origin takes a write and a flush at once, so a destage never makes reads slow: when a
 //! log is due all of it that is durable goes, but for the pauses in which the daemon learns how long reads
-//! usually take. No rate is set.
+//! usually take. No rate is set. The latency model reads afterwards what was done ([`Done`]) and gives it the time
+//! that its devices take.
 //!
 //! A guest's write that finds no room would wait in the daemon. Here all that is dirty goes to the origins then,
 //! and a write for which that makes no room is not logged.
 
 mod transfer;
 
+pub use crate::destaged::{Destaged, Done};
+
+use crate::destaged::LogRoom;
 use block_store::simulated::{self, Simulated};
 use block_store::{DirtyDisk, Nothing, Ports, Store};
 use destage::{BatchId, Destage, Need, SampledReads, WriteBack};
 use dirty_log::{ERASE_BLOCKS_MAX, Found};
 use flash_format::{Erasure, ErasureKind};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Duration, Instant};
-
-/// What a destage has done, in the order in which it did it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Destaged {
-    /// Blocks beside each other went to the origin in one write.
-    Run(u32),
-    /// The origin has these records durably, and needed none of their bytes: their blocks had been written again
-    /// or erased.
-    Coalesced(u32),
-}
 
 /// How a block was cached that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +58,7 @@ pub(crate) struct Disks {
     /// By number of a block: where it lies on its disk.
     blocks: Vec<u64>,
     flash_reads: SampledReads,
-    done: Vec<Destaged>,
+    done: Vec<Done>,
 }
 
 impl Disks {
@@ -111,6 +105,15 @@ impl Disks {
             .filter_map(|of| store.dirty_logs().get(of.slot));
         let bytes: u64 = logs.map(|dirty| dirty.log().distinct().get()).sum();
         u32::try_from(bytes / BLOCK_BYTES).expect("each has a slot, which is a 32-bit number")
+    }
+
+    /// How long the log of a disk may be; none of a disk that was never written.
+    pub(crate) fn room(&self, disk: DiskSlot) -> Option<LogRoom> {
+        let of = &self.list[self.place(disk)?];
+        Some(LogRoom {
+            disk,
+            records: (of.settings.dirty_max.get() / BLOCK_BYTES).max(1),
+        })
     }
 
     fn place(&self, disk: DiskSlot) -> Option<usize> {
@@ -187,7 +190,7 @@ impl<'a> Back<'a> {
     }
 
     /// Takes out what destages have done since the last time.
-    pub fn take_done(self) -> std::vec::Drain<'a, Destaged> {
+    pub fn take_done(self) -> std::vec::Drain<'a, Done> {
         self.disks.done.drain(..)
     }
 
@@ -338,8 +341,11 @@ mod tests {
         logged
     }
 
+    /// What went to the origin, and what it did not need.
     fn done(store: &mut SimulatedStore) -> Vec<Destaged> {
-        store.back().unwrap().take_done().collect()
+        let done = store.back().unwrap().take_done().map(|done| done.what);
+        done.filter(|what| matches!(what, Destaged::Run(_) | Destaged::Coalesced(_)))
+            .collect()
     }
 
     fn pass(store: &mut SimulatedStore, seconds: u64) {
@@ -410,7 +416,7 @@ mod tests {
             }
             let blocks = |of: Destaged| match of {
                 Destaged::Run(blocks) => blocks,
-                Destaged::Coalesced(_) => 0,
+                _ => 0,
             };
             let destaged: u32 = done(&mut store).into_iter().map(blocks).sum();
             assert_eq!(destaged + store.dirty_blocks(), 4000);

@@ -1,10 +1,10 @@
 //! Bringing a dirty log to its origin, in the steps of the daemon's cache.
 
-use super::{Back, Destaged, Disks};
+use super::{Back, Destaged, Disks, Done};
 use block_store::DirtyDisk;
 use destage::{Batched, Carrier, Flushed, Need, Next, Piece, Sequence, Settles};
 use dirty_log::{DirtyLog, RecordNumber, What};
-use units::BlockIndex;
+use units::{BlockIndex, Instant};
 
 impl Back<'_> {
     /// Brings of a log to its origin what is due and durable, or all of it.
@@ -87,9 +87,13 @@ impl Back<'_> {
         let of = &mut self.disks.list[at];
         let log = self.store.dirty_logs().get(of.slot).map(DirtyDisk::log);
         let batched = of.destage.end_batch(log, wanted, of.settings.dirty_max);
+        let flushed = matches!(batched, Some(Batched::Flush(_)));
         let settles = match batched {
             None => return false,
-            Some(Batched::GoesOn) => return true,
+            Some(Batched::GoesOn) => {
+                self.disks.did(at, self.now, Destaged::BatchEnded);
+                return true;
+            }
             Some(Batched::Settles(settles)) => settles,
             Some(Batched::Flush(id)) => match of.destage.flush_done(id, Ok(())) {
                 Flushed::Settles(settles) => settles,
@@ -100,12 +104,12 @@ impl Back<'_> {
         let Settles::Before(to) = settles else {
             unreachable!("logs go to their origins in order")
         };
-        self.settle_log(at, to);
+        self.settle_log(at, to, flushed);
         true
     }
 
     /// The origin has every record before this number, durably.
-    fn settle_log(&mut self, at: usize, to: RecordNumber) {
+    fn settle_log(&mut self, at: usize, to: RecordNumber, flushed: bool) {
         let of = &mut self.disks.list[at];
         let log = self.store.dirty_logs().get(of.slot).map(DirtyDisk::log);
         let records = log.map_or(0, |log| data_records(log, to));
@@ -113,10 +117,16 @@ impl Back<'_> {
         let mut write_back = self.store.write_back();
         write_back.settle(self.ports, of.slot, to);
         of.destage.settled();
+        let short = |records: u64| u32::try_from(records).expect("a log has fewer records");
         if coalesced > 0 {
-            let coalesced = u32::try_from(coalesced).expect("a log has fewer records");
-            self.disks.done.push(Destaged::Coalesced(coalesced));
+            let coalesced = Destaged::Coalesced(short(coalesced));
+            self.disks.did(at, self.now, coalesced);
         }
+        let settled = Destaged::Settled {
+            records: short(records),
+            flushed,
+        };
+        self.disks.did(at, self.now, settled);
     }
 
     /// Arranges for a look at the disk when its log is due.
@@ -167,7 +177,7 @@ impl Carrier for Carried<'_, '_> {
     }
 
     fn begin(&mut self, wanted: RecordNumber) -> bool {
-        self.back.disks.count(self.at);
+        self.back.disks.count(self.at, self.back.now);
         let begun = self.back.disks.list[self.at].destage.begin_writing(wanted);
         begun.expect("what is nothing is read whole");
         true
@@ -185,8 +195,8 @@ impl Carrier for Carried<'_, '_> {
 impl Disks {
     /// Counts the batch that a disk writes next: its blocks by their places on the disk, since by number
     /// they are in the order of their first use.
-    fn count(&mut self, at: usize) {
-        let of = &mut self.list[at];
+    fn count(&mut self, at: usize, now: Instant) {
+        let of = &self.list[at];
         let pieces = of.destage.ready().unwrap_or_default();
         let data = pieces.iter().filter(|piece| !piece.erases());
         let blocks = data.flat_map(|piece| {
@@ -203,10 +213,19 @@ impl Disks {
         };
         let blocks = blocks.map(|(block, number)| (place(block), number));
         for run in destage::runs_of(blocks.collect()) {
-            of.written += run.blocks();
+            self.list[at].written += run.blocks();
             let run = u32::try_from(run.blocks()).expect("a run is short");
-            self.done.push(Destaged::Run(run));
+            self.did(at, now, Destaged::Run(run));
         }
+    }
+
+    /// Notes what was done to a disk's log.
+    fn did(&mut self, at: usize, now: Instant, what: Destaged) {
+        self.done.push(Done {
+            disk: self.list[at].slot,
+            at: now,
+            what,
+        });
     }
 }
 
