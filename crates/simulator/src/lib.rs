@@ -14,6 +14,7 @@
 //! | `account` | one run: counts, samples, latency |
 //! | [`mod@prefetch`] | memory in front of all of that, and what miners fetch into it |
 //! | [`device`], [`latency`] | how long the I/O of a run would have taken |
+//! | [`extents`] | a sample of a trace, for caches that look at neighbours |
 //! | [`gather`] | writes gathered in memory, flushes honoured and not |
 //! | [`fleet`] | hosts whose flash is balanced by moves of VMs, each VM a series of demand and a curve |
 //! | [`result`], [`columns`] | what a run answers, and the columns of every table of it |
@@ -33,6 +34,7 @@ mod destaged;
 pub mod device;
 mod engine;
 mod error;
+pub mod extents;
 pub mod fleet;
 mod future;
 pub mod gather;

@@ -42,6 +42,18 @@ impl Latency {
         };
         Duration::from_nanos(count(nanos))
     }
+
+    /// The mean of all that are drawn.
+    pub fn mean(self) -> Duration {
+        match self {
+            Self::Fixed(mean) | Self::Exponential { mean } => mean,
+            Self::LogNormal { median, p99 } => {
+                let sigma = libm::log(real(p99.as_nanos()) / real(median.as_nanos())) / Z99;
+                let mean = real(median.as_nanos()) * libm::exp(sigma * sigma / 2.0);
+                Duration::from_nanos(count(mean))
+            }
+        }
+    }
 }
 
 /// Uniform in (0, 1]: never zero, whose logarithm is not a number.
@@ -145,5 +157,16 @@ mod tests {
         let drawn = sorted("lognormal:80us:400us");
         assert!((drawn[50_000] - 80.0).abs() < 1.0, "{}", drawn[50_000]);
         assert!((drawn[99_000] - 400.0).abs() < 15.0, "{}", drawn[99_000]);
+    }
+
+    #[test]
+    fn the_mean_is_that_of_what_is_drawn() {
+        for text in ["80us", "exponential:100us", "lognormal:80us:400us"] {
+            let drawn = sorted(text);
+            let mean = drawn.iter().sum::<f64>() / 1e5;
+            let said = text.parse::<Latency>().unwrap().mean();
+            let said = real(said.as_nanos()) / 1e3;
+            assert!((mean / said - 1.0).abs() < 0.02, "{text}: {mean} {said}");
+        }
     }
 }
