@@ -91,7 +91,7 @@ fn not_yet(finding: &Finding, cache: &CacheAdvice) -> String {
         Finding::FirstWindow { window_seconds } => format!(
             "The first window, of {}, has not ended since the start: ask again when it has, or measure over \
              shorter ones: hearth cache set {} --window 1min.",
-            quantity::uptime(*window_seconds),
+            quantity::time(*window_seconds),
             cache.cache
         ),
         _ => "Nothing was read in the last window: ask while the VMs are at work.".to_owned(),

@@ -32,7 +32,7 @@ fn heading(out: &mut String, answer: &Answer) -> fmt::Result {
         quantity::bytes(answer.footprint_blocks.saturating_mul(answer.block_bytes)),
     )?;
     match answer.duration_seconds {
-        Some(seconds) => writeln!(out, " in {}\n", quantity::uptime(seconds)),
+        Some(seconds) => writeln!(out, " in {}\n", quantity::time(seconds)),
         None => writeln!(out, "\n"),
     }
 }
@@ -138,7 +138,7 @@ fn caution_words(caution: &AnswerCaution) -> String {
         AnswerCaution::Short { seconds } => format!(
             "the trace is {} long; what a whole day or week does (backups, scans) is not in it, and \
              figures a day repeat it",
-            quantity::uptime(seconds)
+            quantity::time(seconds)
         ),
         AnswerCaution::MostlyFirstAccesses { share } => format!(
             "{} of the accesses are the first to their block: the trace ends before a cache is warm. A \
@@ -276,7 +276,7 @@ fn assumed(out: &mut String, answer: &Answer) -> fmt::Result {
 }
 
 fn micros(micros: f64) -> String {
-    quantity::seconds(micros / 1e6)
+    quantity::time(micros / 1e6)
 }
 
 /// Bytes in decimal units, as drives are sold and worn.

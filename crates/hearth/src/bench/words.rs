@@ -59,10 +59,10 @@ fn one(out: &mut String, job: &JobOutcome) -> fmt::Result {
     writeln!(
         out,
         "{} in all; this side: {} user, {} system of a CPU, {} a request",
-        quantity::seconds(real(job.elapsed_ns) * NANO),
+        quantity::time(real(job.elapsed_ns) * NANO),
         share(job.usage.user_ns),
         share(job.usage.system_ns),
-        quantity::seconds(each)
+        quantity::time(each)
     )?;
     if let Some(verified) = &job.verified {
         writeln!(
@@ -80,7 +80,7 @@ fn one(out: &mut String, job: &JobOutcome) -> fmt::Result {
 fn cells(name: String, tally: &Tally, elapsed_ns: u64, moves: bool) -> Vec<String> {
     let seconds = real(elapsed_ns.max(1)) * NANO;
     let times = &tally.times;
-    let time = |nanos: u64| quantity::seconds(real(nanos) * NANO);
+    let time = |nanos: u64| quantity::time(real(nanos) * NANO);
     let bytes_second = real(tally.bytes) / seconds;
     let speed = if moves {
         quantity::bytes(units::number::count_near(bytes_second))
@@ -91,7 +91,7 @@ fn cells(name: String, tally: &Tally, elapsed_ns: u64, moves: bool) -> Vec<Strin
         name,
         quantity::count(real(times.count()) / seconds),
         speed,
-        quantity::seconds(times.mean() * NANO),
+        quantity::time(times.mean() * NANO),
         time(times.percentile(50.0)),
         time(times.percentile(99.0)),
         time(times.percentile(99.9)),

@@ -18,7 +18,7 @@ pub(crate) fn status(out: &mut String, status: &Status) -> fmt::Result {
         "hearth {} (pid {}), up {}: {}, {} NBD and {} vhost-user connections",
         status.version,
         status.pid,
-        quantity::uptime(status.uptime_seconds),
+        quantity::time(status.uptime_seconds),
         quantity::counted(status.disks, "disk"),
         status.nbd_connections,
         status.vhost_user_connections
@@ -133,7 +133,7 @@ fn recovered(cache: &CacheStatus) -> String {
     format!(
         "{} blocks in {}, {} lost",
         cache.recovered_blocks,
-        quantity::seconds(cache.recovery_seconds),
+        quantity::time(cache.recovery_seconds),
         cache.recovery_lost_blocks
     )
 }
@@ -183,9 +183,9 @@ fn latency(latency: &Latency) -> String {
     }
     format!(
         "p50 {} p99 {} max {}",
-        quantity::seconds(latency.p50_seconds),
-        quantity::seconds(latency.p99_seconds),
-        quantity::seconds(latency.max_seconds)
+        quantity::time(latency.p50_seconds),
+        quantity::time(latency.p99_seconds),
+        quantity::time(latency.max_seconds)
     )
 }
 
@@ -270,7 +270,7 @@ pub(crate) fn barrier(out: &mut String, barrier: &Barrier) -> fmt::Result {
         "the origin of {} is consistent as of {:.3} (seconds since 1970); it took {}",
         barrier.disk,
         barrier.asked_at_seconds,
-        quantity::seconds(barrier.reached_at_seconds - barrier.asked_at_seconds)
+        quantity::time(barrier.reached_at_seconds - barrier.asked_at_seconds)
     )
 }
 
@@ -359,13 +359,13 @@ fn kept(kept: &KeptOnFlash) -> String {
 /// What a disk's origin lacks.
 fn write_back(now: &WriteBackStatus) -> Vec<(&'static str, String)> {
     let (bytes, settings) = (quantity::bytes, &now.settings);
-    let oldest = now.oldest_seconds.map(quantity::seconds);
+    let oldest = now.oldest_seconds.map(quantity::time);
     let mut state = now.state.word().to_owned();
     if let Some(reason) = &now.reason {
         state = format!("{}: {reason}", state.to_uppercase());
     }
     if let Some(since) = now.failing_seconds {
-        state = format!("{state}, for {}", quantity::seconds(since));
+        state = format!("{state}, for {}", quantity::time(since));
     }
     let rate = settings.rate_bytes_per_second;
     vec![
@@ -402,13 +402,13 @@ fn write_back(now: &WriteBackStatus) -> Vec<(&'static str, String)> {
             format!(
                 "{}, within {}, when idle for {}, {}; a write waits {} at most",
                 settings.order,
-                quantity::seconds(settings.age_max_seconds),
-                quantity::seconds(settings.idle_after_seconds),
+                quantity::time(settings.age_max_seconds),
+                quantity::time(settings.idle_after_seconds),
                 rate.map_or("at any rate".to_owned(), |rate| format!(
                     "at most {}/s",
                     bytes(rate)
                 )),
-                quantity::seconds(settings.stall_max_seconds)
+                quantity::time(settings.stall_max_seconds)
             ),
         ),
         ("epoch", now.epoch.to_string()),

@@ -53,7 +53,7 @@ fn write(out: &mut String, status: &ClusterStatus) -> fmt::Result {
             writeln!(out, "  try       {remedy}")?;
         }
         match store.age_seconds {
-            Some(age) => writeln!(out, "seen        {} ago", quantity::seconds(age))?,
+            Some(age) => writeln!(out, "seen        {} ago", quantity::time(age))?,
             None => return writeln!(out, "seen        never: the store has not answered yet"),
         }
     }

@@ -8,7 +8,6 @@
 //! ```
 //! The picture needs nothing else: its colours are in it, for light and dark, and there are no scripts. Names are escaped.
 
-use super::render::span;
 use crate::terminal::quantity;
 use groups::{Plan, Problem};
 use std::fmt::{self, Write};
@@ -115,7 +114,7 @@ fn bands(out: &mut String, plan: &Plan, layout: Layout) -> fmt::Result {
         let (left, right) = (layout.middle(from) - half, layout.middle(to) - half);
         let time = wave.timing.as_ref().map_or_else(
             |_| "does not converge".to_owned(),
-            |timing| span(timing.time_s),
+            |timing| quantity::time(timing.time_s),
         );
         if at % 2 == 0 {
             write!(

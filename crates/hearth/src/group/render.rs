@@ -33,7 +33,7 @@ pub(super) fn text(out: &mut String, answer: &Answer) -> fmt::Result {
                 "takes",
                 answer
                     .time_seconds
-                    .map_or_else(|| "does not end".to_owned(), span),
+                    .map_or_else(|| "does not end".to_owned(), quantity::time),
             ),
             ("crosses while split", volume(answer)),
         ],
@@ -78,7 +78,7 @@ pub(super) fn ran(out: &mut String, ran: &Ran) -> fmt::Result {
     }
     write!(out, "{table}")?;
     for (at, wave) in ran.waves.iter().enumerate() {
-        let seconds = |of: Option<f64>| of.map_or_else(|| "unknown".to_owned(), span);
+        let seconds = |of: Option<f64>| of.map_or_else(|| "unknown".to_owned(), quantity::time);
         writeln!(
             out,
             "wave {}: took {}, planned {}; the last VM was across {} after the first",
@@ -130,7 +130,7 @@ fn table(answer: &Answer) -> Table {
             let once = |text: String| if is_first { text } else { String::new() };
             let mut cells = vec![once((at + 1).to_string())];
             cells.extend(of_vm(vm));
-            cells.push(once(wave.ends_seconds.map_or_else(dash, span)));
+            cells.push(once(wave.ends_seconds.map_or_else(dash, quantity::time)));
             cells.push(once(rate(wave.split_bytes_per_second)));
             table.row(cells);
         }
@@ -145,7 +145,7 @@ fn of_vm(vm: &VmAnswer) -> [String; 6] {
         quantity::bytes(vm.bytes),
         rate(vm.dirty_bytes_per_second),
         vm.bandwidth_bytes_per_second.map_or_else(dash, rate),
-        vm.time_seconds.map_or_else(dash, span),
+        vm.time_seconds.map_or_else(dash, quantity::time),
     ]
 }
 
@@ -221,7 +221,7 @@ fn compared(methods: &[MethodAnswer]) -> Table {
         table.row(vec![
             one.method.to_owned(),
             one.waves.map_or_else(dash, |waves| waves.to_string()),
-            one.time_seconds.map_or_else(dash, span),
+            one.time_seconds.map_or_else(dash, quantity::time),
             one.volume_bytes
                 .map_or_else(|| "does not end".to_owned(), bytes),
             one.saved.map_or_else(dash, quantity::share),
@@ -244,29 +244,4 @@ fn bytes(count: f64) -> String {
 
 fn rate(per_second: f64) -> String {
     format!("{}/s", bytes(per_second))
-}
-
-/// Seconds in the two units that matter, such as `12min 5s`.
-pub(super) fn span(seconds: f64) -> String {
-    if seconds < 60.0 {
-        return quantity::seconds(seconds);
-    }
-    let whole = count_near(seconds);
-    let (days, hours, minutes) = (whole / 86_400, whole / 3_600 % 24, whole / 60 % 60);
-    match (days, hours) {
-        (0, 0) => format!("{minutes}min {}s", whole % 60),
-        (0, _) => format!("{hours}h {minutes}min"),
-        _ => format!("{days}d {hours}h"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_have_two_units() {
-        let spans = [0.5, 59.4, 61.0, 3_725.0, 200_000.0].map(span);
-        assert_eq!(spans, ["500ms", "59.4s", "1min 1s", "1h 2min", "2d 7h"]);
-    }
 }

@@ -38,7 +38,7 @@ pub(super) fn list(out: &mut String, moves: &ClusterMoves) -> fmt::Result {
             one.from.clone(),
             one.to.clone(),
             one.stage.clone(),
-            quantity::seconds(one.for_seconds),
+            quantity::time(one.for_seconds),
             one.driver.clone().unwrap_or_else(|| NONE.to_owned()),
             why(one),
         ]);
@@ -74,7 +74,7 @@ pub(super) fn one(out: &mut String, one: &ClusterMove) -> fmt::Result {
     writeln!(
         out,
         "stage       {stage} for {}",
-        quantity::seconds(one.for_seconds)
+        quantity::time(one.for_seconds)
     )?;
     writeln!(out, "why         {}", why(one))?;
     let driver = one.driver.as_deref().unwrap_or("nobody yet");

@@ -1,7 +1,7 @@
 //! A plan for people.
 
 use crate::terminal::exit::{CliError, Exit};
-use crate::terminal::quantity::{seconds, share};
+use crate::terminal::quantity::{share, time};
 use crate::terminal::{Side, Table};
 use placement::{Fleet, Plan, Proposed, Reason, Rejected};
 use std::fmt::{self, Write};
@@ -82,9 +82,9 @@ fn moves(all: &[Proposed]) -> Table {
                 one.why.windows,
                 share(one.why.load_max)
             ),
-            seconds(one.expected.transfer_s),
-            seconds(one.expected.gain_s),
-            seconds(one.expected.cost_s),
+            time(one.expected.transfer_s),
+            time(one.expected.gain_s),
+            time(one.expected.cost_s),
         ]);
     }
     table
@@ -135,11 +135,11 @@ fn refused(all: &[Rejected]) -> Table {
             Reason::NotWorth { gain_s, cost_s } => format!(
                 "{}: saves {}, costs {}",
                 one.reason.words(),
-                seconds(gain_s.max(0.0)),
-                seconds(cost_s)
+                time(gain_s.max(0.0)),
+                time(cost_s)
             ),
             Reason::Rests { seconds: left } => {
-                format!("{} for {} more", one.reason.words(), seconds(left))
+                format!("{} for {} more", one.reason.words(), time(left))
             }
             reason => reason.words().to_owned(),
         };

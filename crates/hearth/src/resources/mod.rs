@@ -36,8 +36,8 @@ pub(crate) fn write(out: &mut String, resources: &Resources) -> fmt::Result {
     writeln!(
         out,
         "over {}, {} ago\n",
-        quantity::seconds(last.seconds),
-        quantity::seconds(age)
+        quantity::time(last.seconds),
+        quantity::time(age)
     )?;
     write!(out, "{}", vms(last))
 }
@@ -58,7 +58,7 @@ fn over_time(resources: &Resources) -> Table {
     let now = now + resources.age_seconds.unwrap_or(0.0);
     for sample in &resources.samples {
         table.row(vec![
-            quantity::seconds((now - sample.uptime_seconds).max(0.0)),
+            quantity::time((now - sample.uptime_seconds).max(0.0)),
             quantity::share(sample.host.cpu_share),
             quantity::share(sample.host.memory_share),
             format!(

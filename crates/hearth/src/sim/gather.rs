@@ -72,7 +72,7 @@ impl Row {
     fn cells(&self) -> Vec<String> {
         vec![
             quantity::bytes(self.chunk_bytes),
-            quantity::seconds(self.wait_seconds),
+            quantity::time(self.wait_seconds),
             self.flushes.to_owned(),
             self.written_blocks.to_string(),
             self.absorbed_blocks.to_string(),

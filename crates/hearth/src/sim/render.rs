@@ -140,7 +140,7 @@ fn cells(run: &RunResult, has_admission: bool, has_latency: bool) -> Vec<String>
         Some(latency) => {
             let all = &latency.all;
             for micros in [all.mean_us, all.p50_us, all.p90_us, all.p95_us, all.p99_us] {
-                cells.push(quantity::seconds(micros / 1e6));
+                cells.push(quantity::time(micros / 1e6));
             }
             cells.push(quantity::count(latency.requests_per_s));
         }

@@ -1,6 +1,6 @@
 //! Quantities for people: three digits that matter, and a unit.
 
-use units::number::real;
+use units::number::{count_near, real};
 
 /// A quantity of bytes, such as `3.42GiB`.
 pub fn bytes(count: u64) -> String {
@@ -38,29 +38,37 @@ pub fn count(count: f64) -> String {
     format!("{}{}", three_digits(scaled), UNITS[unit])
 }
 
-/// A span of time, such as `84.2us`.
-pub fn seconds(seconds: f64) -> String {
+/// A length of time in seconds: three digits below a minute, such as `84.2us`; two units up to ten days, such as
+/// `12min 5s` or `3d 4h`; then days, and years from two on.
+pub fn time(seconds: f64) -> String {
+    const MINUTE: f64 = 59.95;
     if seconds <= 0.0 {
         return "0s".to_owned();
     }
-    let (scaled, unit) = match seconds {
-        s if s < 999.5e-9 => (s * 1e9, "ns"),
-        s if s < 999.5e-6 => (s * 1e6, "us"),
-        s if s < 999.5e-3 => (s * 1e3, "ms"),
-        s => (s, "s"),
-    };
-    format!("{}{unit}", three_digits(scaled))
+    match seconds {
+        s if s < 999.5e-9 => format!("{}ns", three_digits(s * 1e9)),
+        s if s < 999.5e-6 => format!("{}us", three_digits(s * 1e6)),
+        s if s < 999.5e-3 => format!("{}ms", three_digits(s * 1e3)),
+        s if s < MINUTE => format!("{}s", three_digits(s)),
+        s => long_time(count_near(s)),
+    }
 }
 
-/// How long something has run, such as `3d 4h` or `12min`.
-pub fn uptime(seconds: f64) -> String {
-    let whole = std::time::Duration::try_from_secs_f64(seconds).map_or(0, |d| d.as_secs());
-    let (days, hours, minutes) = (whole / 86_400, whole / 3600 % 24, whole / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{whole}s"),
-        (0, 0, _) => format!("{minutes}min"),
-        (0, _, _) => format!("{hours}h {minutes}min"),
-        _ => format!("{days}d {hours}h"),
+/// A minute or more.
+fn long_time(whole: u64) -> String {
+    const DAY: u64 = 86_400;
+    const YEAR: u64 = 365 * DAY;
+    let two = |large: u64, unit: &str, small: u64, smaller: &str| match small {
+        0 => format!("{large}{unit}"),
+        _ => format!("{large}{unit} {small}{smaller}"),
+    };
+    match whole {
+        s if s < 3_600 => two(s / 60, "min", s % 60, "s"),
+        s if s < DAY => two(s / 3_600, "h", s / 60 % 60, "min"),
+        s if s < 10 * DAY => two(s / DAY, "d", s / 3_600 % 24, "h"),
+        s if s < 2 * YEAR => format!("{}d", s / DAY),
+        s if s < 100 * YEAR => format!("{:.1} years", real(s) / real(YEAR)),
+        _ => "over 100 years".to_owned(),
     }
 }
 
@@ -104,12 +112,28 @@ mod tests {
         assert_eq!(count(7.0), "7");
         assert_eq!(count(12_345.0), "12.3k");
         assert_eq!(count(0.5), "0.50");
-        assert_eq!(seconds(0.000_084_2), "84.2us");
-        assert_eq!(seconds(0.0), "0s");
-        assert_eq!(seconds(12.0), "12.0s");
         assert_eq!(percent(1, 3), "33.3%");
         assert_eq!(percent(0, 0), "-");
-        assert_eq!(uptime(59.9), "59s");
-        assert_eq!(uptime(90_000.0), "1d 1h");
+    }
+
+    #[test]
+    fn a_time_is_in_the_units_that_say_most() {
+        const YEAR: f64 = 365.0 * 86_400.0;
+        for (seconds, words) in [
+            (0.0, "0s"),
+            (0.000_084_2, "84.2us"),
+            (12.0, "12.0s"),
+            (59.94, "59.9s"),
+            (59.96, "1min"),
+            (61.0, "1min 1s"),
+            (3_599.7, "1h"),
+            (3_725.0, "1h 2min"),
+            (90_000.0, "1d 1h"),
+            (0.5 * YEAR, "182d"),
+            (7.25 * YEAR, "7.2 years"),
+            (1e30, "over 100 years"),
+        ] {
+            assert_eq!(time(seconds), words, "{seconds}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::args::SortBy;
 use super::interval::{CacheRow, DiskRow, Interval};
 use super::vms;
-use crate::terminal::quantity::{bytes, count, percent, rate, seconds};
+use crate::terminal::quantity::{bytes, count, percent, rate, time};
 use crate::terminal::{Side, Table};
 use clap::ValueEnum;
 use ratatui::Frame;
@@ -71,8 +71,8 @@ fn cells(row: &DiskRow) -> [String; 17] {
         percent(row.memory_hit_blocks.total(), blocks),
         percent(row.memory_hit_blocks.hot, blocks),
         percent(row.memory_hit_blocks.ahead, blocks),
-        seconds(row.p50_seconds),
-        seconds(row.p99_seconds),
+        time(row.p50_seconds),
+        time(row.p99_seconds),
         rate(row.flash_written_bytes_per_second),
         rate(row.origin_read_bytes_per_second),
         dirty,
@@ -90,8 +90,8 @@ fn cache_line(row: &CacheRow) -> String {
         row.segments_free,
         rate(row.flash_written_bytes_per_second),
         rate(row.flash_read_bytes_per_second),
-        seconds(row.flash_read_p50_seconds),
-        seconds(row.flash_read_p99_seconds),
+        time(row.flash_read_p50_seconds),
+        time(row.flash_read_p99_seconds),
     )
 }
 

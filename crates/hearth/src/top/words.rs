@@ -13,7 +13,7 @@ pub(crate) fn dirty_cells(
     let none = || "-".to_owned();
     [
         bytes.map_or_else(none, quantity::bytes),
-        oldest_seconds.map_or_else(none, quantity::seconds),
+        oldest_seconds.map_or_else(none, quantity::time),
         state.map_or_else(none, |state| match state {
             // What needs the operator is to be seen among many disks.
             DestageState::Failing | DestageState::Locked => state.word().to_uppercase(),

@@ -5,7 +5,7 @@ use super::ruins::in_words;
 use super::unopened;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::progress::Progress;
-use crate::terminal::quantity::{bytes, count, percent, seconds, share, uptime};
+use crate::terminal::quantity::{bytes, count, percent, share, time};
 use crate::terminal::{Side, Table, facts};
 use serde::Serialize;
 use std::fmt::{self, Write};
@@ -130,8 +130,9 @@ fn render(out: &mut String, report: &Report) -> fmt::Result {
             spread(&reuse.accesses, |n| count(real(n))),
         ),
     ]);
-    if let Some(time) = &reuse.time_us {
-        lines.push(("reuse time", spread(time, micros)));
+    if let Some(between) = &reuse.time_us {
+        let micros = |us: u64| time(real(us) / 1e6);
+        lines.push(("reuse time", spread(between, micros)));
     }
     lines.push((
         "sequential",
@@ -168,14 +169,9 @@ fn operations(requests: u64, operations: &Operations) -> String {
 }
 
 fn arrivals(arrival: &Arrival) -> Vec<(&'static str, String)> {
-    let time = real(arrival.duration_us) / 1e6;
-    let time = if time < 60.0 {
-        seconds(time)
-    } else {
-        uptime(time)
-    };
+    let micros = |us: u64| time(real(us) / 1e6);
     vec![
-        ("duration", time),
+        ("duration", micros(arrival.duration_us)),
         (
             "arrival",
             format!(
@@ -207,15 +203,6 @@ fn spread(quantiles: &Quantiles, unit: impl Fn(u64) -> String) -> String {
         unit(quantiles.p99),
         unit(quantiles.max)
     )
-}
-
-fn micros(us: u64) -> String {
-    let time = real(us) / 1e6;
-    if time < 600.0 {
-        seconds(time)
-    } else {
-        uptime(time)
-    }
 }
 
 fn volumes(out: &mut String, info: &Info) -> fmt::Result {

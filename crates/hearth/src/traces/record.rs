@@ -61,14 +61,14 @@ pub(crate) fn render(out: &mut String, recording: &Recording) -> fmt::Result {
     };
     let limit = recording.duration_seconds_max;
     let limit = limit.map_or(String::new(), |limit| {
-        format!(" of {}", quantity::uptime(limit))
+        format!(" of {}", quantity::time(limit))
     });
     let lines = [
         ("  disks", disks),
         ("  sample", sample),
         (
             "  time",
-            format!("{}{limit}", quantity::uptime(recording.duration_seconds)),
+            format!("{}{limit}", quantity::time(recording.duration_seconds)),
         ),
         (
             "  written",
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(
             text,
             "/var/lib/hearth/monday.csv.zst: recording\n  disks     web-1\n  sample    one block in 100\n  \
-             time      42s of 10min\n  written   2.00KiB of 1.00GiB at most\n  requests  12300 taken in, 6 lost, \
+             time      42.5s of 10min\n  written   2.00KiB of 1.00GiB at most\n  requests  12300 taken in, 6 lost, \
              160 rows written\nstop it with hearth trace record --stop\n"
         );
     }

@@ -1,6 +1,6 @@
 //! Disks that roam as text.
 
-use crate::terminal::quantity::{bytes, seconds, uptime};
+use crate::terminal::quantity::{bytes, time};
 use crate::terminal::{Side, Table, facts};
 use api::roaming::{
     CacheMove, FollowingImage, HandOver, HandOverOutcome, MovePhase, PeerSession, RoamingDisk,
@@ -32,7 +32,7 @@ pub(super) fn list(out: &mut String, all: &RoamingDisks) -> fmt::Result {
             if disk.peer.stands { "stands" } else { "down" }.to_owned(),
             disk.left_bytes.map_or_else(dash, bytes),
             disk.last_hand_over.as_ref().map_or_else(dash, |last| {
-                format!("{} {} ago", last.outcome.word(), uptime(last.ago_seconds))
+                format!("{} {} ago", last.outcome.word(), time(last.ago_seconds))
             }),
         ]);
     }
@@ -96,7 +96,7 @@ pub(super) fn disk(out: &mut String, disk: &RoamingDisk) -> fmt::Result {
         lines.extend(cache_move(moves));
     }
     if let Some(held) = disk.held_seconds {
-        lines.push(("held", format!("requests wait since {}", seconds(held))));
+        lines.push(("held", format!("requests wait since {}", time(held))));
     }
     let last = disk.last_hand_over.as_ref();
     lines.push((
@@ -267,12 +267,9 @@ fn dirty_data(moves: &CacheMove) -> Vec<(&'static str, String)> {
 
 fn session(peer: &PeerSession) -> Vec<(&'static str, String)> {
     if peer.stands {
-        return vec![(
-            "session",
-            format!("stands for {}", uptime(peer.for_seconds)),
-        )];
+        return vec![("session", format!("stands for {}", time(peer.for_seconds)))];
     }
-    let mut lines = vec![("session", format!("DOWN for {}", uptime(peer.for_seconds)))];
+    let mut lines = vec![("session", format!("DOWN for {}", time(peer.for_seconds)))];
     if let Some(problem) = &peer.problem {
         lines.push(("", problem.clone()));
     }
@@ -283,8 +280,8 @@ fn session(peer: &PeerSession) -> Vec<(&'static str, String)> {
 }
 
 fn hand_over(last: &HandOver) -> String {
-    let (peer, ago) = (&last.peer, uptime(last.ago_seconds));
-    let held = seconds(last.held_seconds);
+    let (peer, ago) = (&last.peer, time(last.ago_seconds));
+    let held = time(last.held_seconds);
     match last.outcome {
         HandOverOutcome::Taken => format!("taken from {peer} {ago} ago, requests held for {held}"),
         HandOverOutcome::Given => format!("given to {peer} {ago} ago, requests held for {held}"),
@@ -353,7 +350,7 @@ mod tests {
             out,
             "DISK    VM     ROLE     EPOCH  PEER    SESSION     LEFT  LAST\n\
              db      web-1  standby      7  node-b  down           -  -\n\
-             web-1   web-1  owner        7  node-b  stands   12.0MiB  taken 2min ago\n\
+             web-1   web-1  owner        7  node-b  stands   12.0MiB  taken 2min 5s ago\n\
              debian  -      image        -  node-b  stands         -  -\n"
         );
     }

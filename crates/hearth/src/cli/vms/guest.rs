@@ -34,11 +34,11 @@ fn words(guest: &GuestStatus) -> String {
 /// What the agent says of the guest's memory.
 fn memory(memory: &GuestMemory) -> String {
     format!(
-        "{} of memory available, {} of page cache, pressure {:.2}%; {:.0}s ago",
+        "{} of memory available, {} of page cache, pressure {:.2}%; {} ago",
         quantity::bytes(memory.available_bytes),
         quantity::bytes(memory.cache_bytes),
         memory.pressure_percent,
-        memory.age_seconds
+        quantity::time(memory.age_seconds)
     )
 }
 
@@ -75,10 +75,10 @@ fn traffic(traffic: &GuestTraffic) -> String {
         ),
     };
     format!(
-        "{} exchanged over TCP with {} addresses in {:.0}s{dropped}; {:.0}s ago",
+        "{} exchanged over TCP with {} addresses in {}{dropped}; {} ago",
         quantity::bytes(traffic.bytes),
         traffic.peers,
-        traffic.span_seconds,
-        traffic.age_seconds
+        quantity::time(traffic.span_seconds),
+        quantity::time(traffic.age_seconds)
     )
 }

@@ -231,7 +231,7 @@ fn demand(share: &Share) -> String {
         "{} used again of {} used in {}; {next}",
         blocks(demand.reused_blocks),
         blocks(demand.working_set_blocks),
-        quantity::uptime(demand.window_seconds),
+        quantity::time(demand.window_seconds),
     )
 }
 

@@ -90,7 +90,7 @@ pub(super) fn moves(
         ("stale", Side::Right),
     ]);
     for one in &moves {
-        let time = |micros: f64| quantity::seconds(micros / 1e6);
+        let time = |micros: f64| quantity::time(micros / 1e6);
         let cache_there = one.cache_there_us.map(|there| time(real(there)));
         let neighbours = one
             .neighbours_p99_before_us
