@@ -1,7 +1,9 @@
 //! An advice as JSON.
 
+use super::observed::Observed;
 use mrc::advice::{
-    Advice, Caution, MemoryOutlook, Obstacle, Outlook, Scenario, Verdict, Workload, WriteMode,
+    Advice, Caution, FlashWrites, MemoryOutlook, Obstacle, Outlook, Scenario, Verdict, WriteMode,
+    limits,
 };
 use serde::Serialize;
 use simulator::Policy;
@@ -18,6 +20,8 @@ pub(super) struct Answer {
     pub(super) cautions: Vec<AnswerCaution>,
     /// The size that is advised, or the best there is if none pays.
     pub(super) advised: Option<AnswerOutlook>,
+    /// Twice and four times the size that is advised, as far as more could hold more.
+    pub(super) larger: Vec<AnswerOutlook>,
     pub(super) knee_blocks: Option<u64>,
     /// Read hit ratio of a cache that holds everything.
     pub(super) read_hit_ratio_max: f64,
@@ -38,6 +42,14 @@ pub(super) struct Answer {
 pub(super) struct Assumed {
     /// The policy, as it was given.
     pub(super) policy: String,
+    /// Whether the policy was simulated at each size.
+    pub(super) simulated: bool,
+    /// The part of the trace that was simulated.
+    pub(super) simulated_rate: f64,
+    /// Whether the times are of a model with queues.
+    pub(super) queues: bool,
+    /// At the knee twice the size adds fewer read hits than this part of the reads.
+    pub(super) doubling_gain_min: f64,
     pub(super) write_policy: &'static str,
     pub(super) flash_read_us: f64,
     pub(super) flash_write_us: f64,
@@ -59,11 +71,15 @@ pub(super) struct AnswerOutlook {
     pub(super) write_us: f64,
     pub(super) access_us: f64,
     pub(super) access_us_without: f64,
+    /// The part of the origin's time that is saved.
+    pub(super) origin_time_saved: f64,
     pub(super) flash_bytes: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) flash_bytes_a_day: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) origin_reads_saved_a_day: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) origin_seconds_saved_a_day: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) drive_writes_a_day: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,10 +139,11 @@ impl Answer {
     pub(super) fn new(
         (trace, format): (String, &'static str),
         policy: &Policy,
-        workload: &Workload,
+        observed: &Observed,
         scenario: &Scenario,
         (advice, memory): (Advice, Vec<MemoryOutlook>),
     ) -> Self {
+        let workload = &observed.workload;
         let obstacles = match &advice.verdict {
             Verdict::Pays => Vec::new(),
             Verdict::DoesNotPay(obstacles) => obstacles.iter().copied().map(obstacle).collect(),
@@ -138,6 +155,7 @@ impl Answer {
             obstacles,
             cautions: advice.cautions.into_iter().map(caution).collect(),
             advised: advice.advised.as_ref().map(outlook),
+            larger: advice.larger.iter().map(outlook).collect(),
             knee_blocks: advice.knee_blocks,
             read_hit_ratio_max: advice.reachable,
             sizes: advice.outlooks.iter().map(outlook).collect(),
@@ -149,6 +167,10 @@ impl Answer {
             duration_seconds: workload.seconds,
             assumed: Assumed {
                 policy: policy.to_string(),
+                simulated: observed.behaviour.flash_writes != FlashWrites::EveryMiss,
+                simulated_rate: observed.simulated_rate,
+                queues: observed.behaviour.times.is_some(),
+                doubling_gain_min: limits::DOUBLING_GAIN_MIN,
                 write_policy: match scenario.write_mode {
                     WriteMode::Around => "around",
                     WriteMode::Through => "through",
@@ -187,9 +209,11 @@ fn outlook(outlook: &Outlook) -> AnswerOutlook {
         write_us: outlook.write_us,
         access_us: outlook.access_us,
         access_us_without: outlook.plain_us,
+        origin_time_saved: outlook.origin_time_saved,
         flash_bytes: outlook.flash_bytes,
         flash_bytes_a_day: day.map(|day| day.flash_bytes),
         origin_reads_saved_a_day: day.map(|day| day.origin_reads_saved),
+        origin_seconds_saved_a_day: day.map(|day| day.origin_seconds_saved),
         drive_writes_a_day: day.and_then(|day| day.drive_writes),
         drive_life_years: day.and_then(|day| day.life_years),
         gain_a_month: day.and_then(|day| day.gain_a_month),

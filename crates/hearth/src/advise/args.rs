@@ -3,8 +3,9 @@
 use crate::mrc::args::Sampling;
 use clap::{Args, ValueHint};
 use mrc::advice::{Costs, Drive, Endurance, Prices, Scenario, WriteMode};
+use simulator::device::{DeviceSettings, Latency};
 use simulator::policy::PolicyError;
-use simulator::{CacheSize, Policy, WritePolicy};
+use simulator::{Arrival, CacheSize, LatencySettings, Policy, WritePolicy};
 use std::path::PathBuf;
 use units::{Bytes, Duration};
 
@@ -22,18 +23,19 @@ pub struct Advise {
     /// Judge a trace although `hearth trace info` says that results will be wrong
     #[arg(long, requires = "traces")]
     pub anyway: bool,
-    /// How the curve is found.
+    /// Which blocks count. Of a trace of more than 16 Mi accesses a policy is simulated over a part, unless --exact or
+    /// --sample is given.
     #[command(flatten)]
     pub sampling: Sampling,
-    /// The policy: lru, whose curve comes from one pass, or one of hearth sim --list-policies, which is
-    /// simulated at each size. daemon is what hearth serve does by default, what it admits to flash included
-    #[arg(long, requires = "traces", value_name = "POLICY", default_value = "lru", value_parser = policy)]
+    /// The policy: daemon is what hearth serve does by default, what it admits to flash included; or one of hearth sim
+    /// --list-policies. Each is simulated at each size but lru, whose curve comes from one pass
+    #[arg(long, requires = "traces", value_name = "POLICY", default_value = "daemon", value_parser = policy)]
     pub policy: Policy,
     /// What writes do: around, through or back
     #[arg(long, requires = "traces", value_name = "POLICY", default_value_t)]
     pub write_policy: WritePolicy,
-    /// Sizes to compare besides the one advised: bytes (4MiB), blocks (27000blk) or a part of the
-    /// distinct blocks (10%); if not given 1%, 5%, 10%, 25%, 50% and 100%
+    /// Sizes to compare besides the one advised and those twice and four times as large: bytes (4MiB), blocks (27000blk)
+    /// or a part of the distinct blocks (10%); if not given, halves and doubles of the one advised
     #[arg(
         long,
         requires = "traces",
@@ -47,6 +49,11 @@ pub struct Advise {
     /// Mean time to write a block to flash
     #[arg(long, requires = "traces", value_name = "TIME", default_value = "20us")]
     pub flash_write: Duration,
+    /// The origin, as hearth sim has it: nvme, sata, ssd-cluster, disk-array or disk, or parameters such as
+    /// read=5ms,iops=2000. With --write-policy back its queue says how fast it takes writes. If not given it has the
+    /// mean times of --origin-read and --origin-write, and no limit
+    #[arg(long, requires = "traces", value_name = "DEVICE", value_parser = origin, conflicts_with_all = ["origin_read", "origin_write"])]
+    pub origin: Option<DeviceSettings>,
     /// Mean time to read a block from the origin
     #[arg(
         long,
@@ -137,6 +144,22 @@ fn policy(text: &str) -> Result<Policy, String> {
     Ok(policy)
 }
 
+fn origin(text: &str) -> Result<DeviceSettings, String> {
+    let settings = DeviceSettings::origin_default().with(text);
+    settings.map_err(|error| error.to_string())
+}
+
+/// A device of these mean times, without limits.
+fn unlimited(read: Duration, write: Duration) -> DeviceSettings {
+    DeviceSettings {
+        read: Latency::Fixed(read),
+        write: Latency::Fixed(write),
+        iops: None,
+        bandwidth: None,
+        parallel: None,
+    }
+}
+
 fn price(text: &str) -> Result<f64, String> {
     number(text, 0.0).ok_or_else(|| "write a price of 0 or more".to_owned())
 }
@@ -163,8 +186,8 @@ impl Advise {
             costs: Costs {
                 flash_read_us: us(self.flash_read),
                 flash_write_us: us(self.flash_write),
-                origin_read_us: us(self.origin_read),
-                origin_write_us: us(self.origin_write),
+                origin_read_us: us(self.origin_device().read.mean()),
+                origin_write_us: us(self.origin_device().write.mean()),
             },
             write_amplification: self.write_amplification(),
             drive: self.drive(),
@@ -176,6 +199,20 @@ impl Advise {
                 },
             ),
         }
+    }
+
+    fn origin_device(&self) -> DeviceSettings {
+        self.origin
+            .unwrap_or_else(|| unlimited(self.origin_read, self.origin_write))
+    }
+
+    /// The devices whose queues say how long writes wait; none if writes wait for nothing but the origin.
+    pub(super) fn devices(&self) -> Option<LatencySettings> {
+        (self.write_policy == WritePolicy::Back).then(|| LatencySettings {
+            flash: unlimited(self.flash_read, self.flash_write),
+            origin: self.origin_device(),
+            arrival: Arrival::Timed { speed: 1.0 },
+        })
     }
 
     /// Bytes written to flash for each that is counted.

@@ -43,15 +43,6 @@ pub(crate) fn run(arguments: &Advise, json: bool) -> Result<Vec<u8>, CliError> {
     Ok(out.into_bytes())
 }
 
-/// The sizes that are compared if none are given, in percent of the footprint.
-const USUAL_PERCENTS: [u64; 6] = [1, 5, 10, 25, 50, 100];
-
-/// Those of them that hold a block: nobody asked for the others.
-fn usual_sizes(footprint_blocks: u64) -> Vec<u64> {
-    let sizes = USUAL_PERCENTS.map(|percent| footprint_blocks * percent / 100);
-    sizes.into_iter().filter(|blocks| *blocks > 0).collect()
-}
-
 fn judge(arguments: &Advise, path: &Path) -> Result<Answer, CliError> {
     let policy = &arguments.policy;
     let observed = if policy.to_string() == "lru" {
@@ -86,7 +77,7 @@ fn judge(arguments: &Advise, path: &Path) -> Result<Answer, CliError> {
     Ok(Answer::new(
         (trace, observed.format),
         policy,
-        &observed.workload,
+        &observed,
         &scenario,
         (advice, memory),
     ))

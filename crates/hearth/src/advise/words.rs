@@ -52,10 +52,20 @@ fn verdict(out: &mut String, answer: &Answer) -> fmt::Result {
         )?;
         return Ok(());
     }
-    let why = match answer.knee_blocks {
-        Some(knee) if knee == advised.size_blocks => "the knee of the curve: more gains little",
-        _ if advised.gain_a_month.is_some() => "the size that gains most at these prices",
-        _ => "where nine in ten of the possible hits are had; the curve has no knee",
+    let why = if advised.gain_a_month.is_some() {
+        "the size that gains most at these prices".to_owned()
+    } else if answer.knee_blocks == Some(advised.size_blocks) {
+        format!(
+            "the knee, where twice as much adds less than {}",
+            points(answer.assumed.doubling_gain_min)
+        )
+    } else if advised.size_blocks < answer.footprint_blocks {
+        format!(
+            "room for all the rest adds less than {}; the curve has no knee before",
+            points(answer.assumed.doubling_gain_min)
+        )
+    } else {
+        "room for all that is touched; the curve rises up to there and has no knee".to_owned()
     };
     writeln!(out, "Give it {size}: {why}.")?;
     writeln!(
@@ -68,7 +78,44 @@ fn verdict(out: &mut String, answer: &Answer) -> fmt::Result {
         micros(advised.access_us_without),
         advised.access_us_without / advised.access_us,
     )?;
+    more(out, answer, advised)?;
+    saved(out, advised)?;
     wear(out, advised)
+}
+
+/// What larger caches would gain.
+fn more(out: &mut String, answer: &Answer, advised: &AnswerOutlook) -> fmt::Result {
+    let words = answer.larger.iter().map(|larger| {
+        format!(
+            "{} would hit {} of the reads, {} more",
+            quantity::bytes(larger.size_bytes),
+            quantity::share(larger.read_hit_ratio),
+            points(larger.read_hit_ratio - advised.read_hit_ratio)
+        )
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{}.", words.join("; "))
+}
+
+/// Hits of a hundred reads.
+fn points(share: f64) -> String {
+    format!("{:.1} of 100 reads", 100.0 * share)
+}
+
+/// What the origin need not do.
+fn saved(out: &mut String, advised: &AnswerOutlook) -> fmt::Result {
+    write!(
+        out,
+        "The origin saves {} of its time",
+        quantity::share(advised.origin_time_saved)
+    )?;
+    if let Some(seconds) = advised.origin_seconds_saved_a_day {
+        write!(out, ", {} of work a day", quantity::time(seconds))?;
+    }
+    writeln!(out, ".")
 }
 
 fn wear(out: &mut String, advised: &AnswerOutlook) -> fmt::Result {
@@ -79,8 +126,8 @@ fn wear(out: &mut String, advised: &AnswerOutlook) -> fmt::Result {
     if let Some(writes) = advised.drive_writes_a_day {
         write!(out, ", {writes:.2} times the drive")?;
     }
-    if let Some(years) = advised.drive_life_years {
-        write!(out, "; it would last {}", span(years))?;
+    if let Some(life) = advised.drive_life_years {
+        write!(out, "; it would last {}", years(life))?;
     }
     if let Some(gain) = advised.gain_a_month {
         write!(out, "; the gain is {gain:.2} a month")?;
@@ -108,6 +155,16 @@ fn obstacle_words(obstacle: &AnswerObstacle, answer: &Answer) -> String {
             micros(answer.assumed.flash_read_us),
             micros(answer.assumed.origin_read_us)
         ),
+        AnswerObstacle::LittleFaster { gain } if gain < 0.0 => format!(
+            "the mean access would take {} instead of {}. Writes wait until the origin has taken earlier ones: it does not \
+             keep up with them.",
+            micros(answer.advised.map_or(0.0, |advised| advised.access_us)),
+            micros(
+                answer
+                    .advised
+                    .map_or(0.0, |advised| advised.access_us_without)
+            ),
+        ),
         AnswerObstacle::LittleFaster { gain } => format!(
             "the mean access would be only {} faster; the guest would not feel it. What it waits for are \
              its writes or its misses.",
@@ -120,8 +177,8 @@ fn obstacle_words(obstacle: &AnswerObstacle, answer: &Answer) -> String {
             "the drive would last {}, not {}. It takes a drive of {drive_writes_needed:.1} drive writes a \
              day, a larger one, or fewer writes: --write-policy around keeps writes off the flash, and \
              stricter admission keeps blocks off that are read once.",
-            span(life_years),
-            span(answer.assumed.years)
+            years(life_years),
+            years(answer.assumed.years)
         ),
         AnswerObstacle::CostsMore { loss_a_month } => format!(
             "at these prices flash costs {loss_a_month:.2} a month more than it saves, and no size does \
@@ -164,6 +221,7 @@ fn table(answer: &Answer) -> Table {
         ("read hits", Side::Right),
         ("mean read", Side::Right),
         ("mean access", Side::Right),
+        ("origin saved", Side::Right),
         ("flash written", Side::Right),
     ];
     for (is_there, name) in [
@@ -183,10 +241,11 @@ fn table(answer: &Answer) -> Table {
             quantity::share(size.read_hit_ratio),
             micros(size.read_us),
             micros(size.access_us),
+            quantity::share(size.origin_time_saved),
             decimal(size.flash_bytes),
         ];
         let day = size.flash_bytes_a_day.map(decimal);
-        let life = size.drive_life_years.map(span);
+        let life = size.drive_life_years.map(years);
         let gain = size.gain_a_month.map(|gain| format!("{gain:.2}"));
         for (is_there, cell) in [(has_day, day), (has_life, life), (has_gain, gain)] {
             if is_there {
@@ -258,20 +317,35 @@ fn in_front(out: &mut String, answer: &Answer) -> fmt::Result {
 
 fn assumed(out: &mut String, answer: &Answer) -> fmt::Result {
     let assumed = &answer.assumed;
-    let (policy, admitted) = match assumed.policy.as_str() {
-        "lru" => ("LRU", "every miss is admitted; "),
-        policy => (policy, ""),
+    let policy = match assumed.policy.as_str() {
+        "lru" => "LRU; every miss is admitted".to_owned(),
+        "daemon" => "what hearth serve does by default, its admission included".to_owned(),
+        policy => policy.to_owned(),
+    };
+    let sample = match assumed.simulated_rate {
+        rate if rate < 1.0 => format!(", simulated over {} of the trace", quantity::share(rate)),
+        _ => String::new(),
+    };
+    let queues = if assumed.queues {
+        "with the origin's queue"
+    } else {
+        "without queues"
     };
     writeln!(
         out,
-        "\nassumed: {policy}; writes go {}; flash reads {} writes {}, origin reads {} writes {}, without \
-         queues; {admitted}{:.2} bytes written to flash for a byte cached",
+        "\nassumed: {policy}{sample}; writes go {}; flash reads {} writes {}, origin reads {} writes {}, {queues}; \
+         {:.2} bytes written to flash for a byte {}",
         assumed.write_policy,
         micros(assumed.flash_read_us),
         micros(assumed.flash_write_us),
         micros(assumed.origin_read_us),
         micros(assumed.origin_write_us),
         assumed.write_amplification,
+        if assumed.simulated {
+            "counted"
+        } else {
+            "cached"
+        },
     )
 }
 
@@ -284,24 +358,13 @@ fn decimal(bytes: f64) -> String {
     format!("{}B", quantity::count(bytes))
 }
 
-fn span(years: f64) -> String {
-    match years {
-        years if years >= 100.0 => "over 100 years".to_owned(),
-        years if years >= 1.0 => format!("{years:.1} years"),
-        years => format!("{:.0} days", years * 365.0),
-    }
+fn years(years: f64) -> String {
+    quantity::time(years * 365.0 * 86_400.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_span_is_in_the_unit_that_says_most() {
-        assert_eq!(span(0.5), "182 days");
-        assert_eq!(span(7.25), "7.2 years");
-        assert_eq!(span(1e9), "over 100 years");
-    }
 
     #[test]
     fn flash_is_counted_in_the_units_of_its_data_sheet() {

@@ -90,11 +90,15 @@ fn people_get_a_plot_and_a_table_and_csv_has_every_point() {
 fn advice_says_what_pays_and_what_the_trace_cannot_tell() {
     let folder = tempfile::tempdir().unwrap();
     let trace = looped(&folder, 100, 20);
-    let words = ["advise", "--format", "text"];
+    let words = ["advise", "--format", "text", "--policy", "lru"];
     let advice = &json(&words, &trace)[0];
     assert_eq!(advice["pays"], true);
-    assert_eq!(advice["advised"]["size_blocks"], 100);
+    // The loop fits in 100 blocks: it is the knee, and nothing larger hits more.
+    let advised = &advice["advised"];
+    assert_eq!(advised["size_blocks"], 100);
+    assert_eq!(advice["knee_blocks"], Value::Null, "nobody can see twice");
     assert_eq!(advice["cautions"][0]["kind"], "no-time");
+    assert!(advised["origin_time_saved"].as_f64().unwrap() > 0.9);
     let output = run(hearth().args(words).arg(&trace));
     assert!(
         stdout(&output).contains("Give it 400KiB"),
@@ -104,9 +108,50 @@ fn advice_says_what_pays_and_what_the_trace_cannot_tell() {
 }
 
 #[test]
+fn advice_is_about_the_daemon_and_says_what_more_would_gain() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = looped(&folder, 2000, 20);
+    let words = ["advise", "--format", "text"];
+    let advice = &json(&words, &trace)[0];
+    let assumed = &advice["assumed"];
+    assert_eq!(assumed["policy"], "daemon");
+    assert_eq!(assumed["simulated_rate"], 1.0);
+    let (advised, larger) = (&advice["advised"], &advice["larger"]);
+    let size = |of: &Value| of["size_blocks"].as_u64().unwrap();
+    assert!(size(advised) > 1000, "{advised}");
+    for (larger, times) in larger.as_array().unwrap().iter().zip([2, 4]) {
+        assert!(size(larger) <= times * size(advised), "{larger}");
+        assert!(larger["read_hit_ratio"].as_f64() >= advised["read_hit_ratio"].as_f64());
+    }
+    let output = run(hearth().args(words).arg(&trace));
+    let text = stdout(&output);
+    assert!(text.contains("what hearth serve does by default"), "{text}");
+    assert!(text.contains("The origin saves"), "{text}");
+}
+
+#[test]
+fn a_part_of_a_trace_stands_for_the_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = looped(&folder, 100_000, 4);
+    let of = |sample: &[&str]| {
+        let words = [&["advise", "--format", "text"][..], sample].concat();
+        json(&words, &trace)[0].clone()
+    };
+    let (whole, part) = (of(&[]), of(&["--sample", "0.25"]));
+    assert_eq!(part["assumed"]["simulated_rate"], 0.25);
+    for key in ["read_hit_ratio", "flash_bytes"] {
+        let [whole, part] = [&whole, &part].map(|of| of["advised"][key].as_f64().unwrap());
+        assert!(
+            (part / whole - 1.0).abs() < 0.15,
+            "{key}: {part} of {whole}"
+        );
+    }
+}
+
+#[test]
 fn advice_on_a_scan_is_to_leave_it_uncached() {
     let folder = tempfile::tempdir().unwrap();
-    let trace = looped(&folder, 100, 1);
+    let trace = looped(&folder, 1000, 1);
     let output = run(hearth().args(["advise", "--format", "text"]).arg(&trace));
     assert!(stdout(&output).contains("not one read could hit"));
 }

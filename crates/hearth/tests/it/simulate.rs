@@ -152,7 +152,8 @@ fn curves_and_advice_take_columns_too_and_columns_are_for_csv() {
     std::fs::write(&path, "7;1;x\n8;2;x\n7;3;x\n").unwrap();
     let columns = ["--columns", "obj-id-col=1,time-col=2,delimiter=;"];
     for command in ["mrc", "advise"] {
-        let output = run(hearth().arg(command).args(columns).arg("--json").arg(&path));
+        let words = [command, "--policy", "lru", "--json"];
+        let output = run(hearth().args(words).args(columns).arg(&path));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let answers: Value = serde_json::from_str(&stdout(&output)).unwrap();
         assert_eq!(answers[0]["footprint_blocks"], 2, "{answers}");

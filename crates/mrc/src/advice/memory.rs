@@ -74,7 +74,10 @@ mod tests {
         }];
         let behaviour = Behaviour {
             reads: Curve::new(curve, Between::Line),
+            reachable: 1.0,
             flash_writes: FlashWrites::EveryMiss,
+            origin_writes: None,
+            times: None,
         };
         let scenario = Scenario {
             write_mode: WriteMode::Through,

@@ -125,8 +125,50 @@ pub struct Scenario {
 pub struct Behaviour {
     /// The curve over reads, with the writes that the scenario's mode makes ([`WriteMode::writes`]).
     pub reads: Curve,
+    /// Reads that hit in a cache that holds everything, 0 to 1.
+    pub reachable: f64,
     /// What they write to flash.
     pub flash_writes: FlashWrites,
+    /// Blocks that they write to the origin over the trace, by size; none if each write is one block there.
+    pub origin_writes: Option<BySize>,
+    /// How long requests took in a model with queues; none if means without queues are to be taken.
+    pub times: Option<Times>,
+}
+
+/// Mean times of requests by size, in microseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Times {
+    /// Of reads.
+    pub read_us: BySize,
+    /// Of writes, with the time that they wait for room in a dirty log.
+    pub write_us: BySize,
+}
+
+/// A figure for caches of all sizes: simulated at some, on a straight line between two of them, and beyond the
+/// smallest and the largest as there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BySize(Vec<(u64, f64)>);
+
+impl BySize {
+    /// The figure at these sizes, in blocks.
+    pub fn new(mut figures: Vec<(u64, f64)>) -> Self {
+        figures.sort_by_key(|(blocks, _)| *blocks);
+        Self(figures)
+    }
+
+    /// The figure of a cache of `size` blocks; 0 if it is known for no size.
+    pub fn at(&self, size: u64) -> f64 {
+        let above = self.0.partition_point(|(blocks, _)| *blocks <= size);
+        let below = above.checked_sub(1).map(|below| self.0[below]);
+        match (below, self.0.get(above)) {
+            (Some((low, figure)), Some(&(high, more))) => {
+                let along = real(size - low) / real(high - low);
+                figure + along * (more - figure)
+            }
+            (Some((_, figure)), None) | (None, Some(&(_, figure))) => figure,
+            (None, None) => 0.0,
+        }
+    }
 }
 
 /// What a cache writes to flash.
@@ -134,25 +176,18 @@ pub struct Behaviour {
 pub enum FlashWrites {
     /// Each block of a read that misses, and each that the mode of the writes puts on flash, once.
     EveryMiss,
-    /// What a simulation counted over the whole trace, reclaim and descriptors included: (size of the
-    /// cache, written), both in blocks, by rising size. A straight line lies between two sizes.
-    Counted(Vec<(u64, u64)>),
+    /// Blocks that a simulation counted over the whole trace, reclaim and descriptors included.
+    Counted(BySize),
 }
 
 impl FlashWrites {
     /// Blocks that a cache of `size` blocks writes over the trace; `every_miss` is the figure if nothing was
-    /// counted. Beyond the largest size that was counted nothing changes.
+    /// counted.
     fn blocks(&self, size: u64, every_miss: f64) -> f64 {
-        let Self::Counted(counted) = self else {
-            return every_miss;
-        };
-        let above = counted.partition_point(|(counted, _)| *counted <= size);
-        let (low, written) = above.checked_sub(1).map_or((0, 0), |below| counted[below]);
-        let Some(&(high, more)) = counted.get(above) else {
-            return real(written);
-        };
-        let along = real(size - low) / real(high - low);
-        real(written) + along * (real(more) - real(written))
+        match self {
+            Self::EveryMiss => every_miss,
+            Self::Counted(counted) => counted.at(size),
+        }
     }
 }
 
@@ -161,6 +196,8 @@ impl FlashWrites {
 pub struct Rates {
     /// Blocks read from flash instead of the origin.
     pub origin_reads_saved: f64,
+    /// Time that the origin works less, in seconds.
+    pub origin_seconds_saved: f64,
     /// Bytes written to flash.
     pub flash_bytes: f64,
     /// How often the drive's size is written, if there is a drive.
@@ -188,6 +225,9 @@ pub struct Outlook {
     pub access_us: f64,
     /// The same without a cache.
     pub plain_us: f64,
+    /// The part of the origin's time that is saved: its reads and writes, each at its mean without queues. Below 0 if
+    /// the origin works more.
+    pub origin_time_saved: f64,
     /// Bytes written to flash over the trace, amplification included.
     pub flash_bytes: f64,
     /// What happens a day; `None` if the trace has no time.
@@ -206,13 +246,23 @@ impl Outlook {
         let read_hit_ratio = behaviour.reads.hit_ratio(blocks);
         let (read_count, write_count) = (real(workload.reads), real(workload.writes));
         let block_bytes = real(workload.block_bytes);
-        let read_us =
+        let mean_read_us =
             read_hit_ratio * costs.flash_read_us + (1.0 - read_hit_ratio) * costs.origin_read_us;
-        let (write_us, written) = match scenario.write_mode {
+        let (mean_write_us, written) = match scenario.write_mode {
             WriteMode::Around => (costs.origin_write_us, 0.0),
             WriteMode::Through => (costs.origin_write_us, write_count),
             WriteMode::Back => (costs.flash_write_us, write_count),
         };
+        let (read_us, write_us) = match &behaviour.times {
+            Some(times) => (times.read_us.at(blocks), times.write_us.at(blocks)),
+            None => (mean_read_us, mean_write_us),
+        };
+        let origin_writes = behaviour.origin_writes.as_ref();
+        let origin_writes = origin_writes.map_or(write_count, |counted| counted.at(blocks));
+        let origin_us =
+            |reads: f64, writes: f64| reads * costs.origin_read_us + writes * costs.origin_write_us;
+        let origin_plain_us = origin_us(read_count, write_count);
+        let origin_left_us = origin_us((1.0 - read_hit_ratio) * read_count, origin_writes);
         let accesses = (read_count + write_count).max(1.0);
         let mean = |read_us: f64, write_us: f64| {
             (read_count * read_us + write_count * write_us) / accesses
@@ -228,6 +278,7 @@ impl Outlook {
             write_us,
             access_us: mean(read_us, write_us),
             plain_us: mean(costs.origin_read_us, costs.origin_write_us),
+            origin_time_saved: 1.0 - origin_left_us / origin_plain_us.max(f64::MIN_POSITIVE),
             flash_bytes,
             a_day: None,
         };
@@ -250,8 +301,12 @@ impl Outlook {
             saved * MONTH_DAYS / 1e6 * prices.origin_million_reads
                 - real(self.bytes) / GIB * prices.flash_gib_month
         };
+        let costs = &scenario.costs;
+        let origin_us = real(workload.reads) * costs.origin_read_us
+            + real(workload.writes) * costs.origin_write_us;
         Rates {
             origin_reads_saved: saved,
+            origin_seconds_saved: self.origin_time_saved * origin_us / 1e6 * traces_a_day,
             flash_bytes,
             drive_writes: drive.map(|drive| flash_bytes / real(drive.bytes)),
             life_years: drive
@@ -273,7 +328,10 @@ pub(super) mod tests {
         let points = points.map(|(blocks, miss_ratio)| Point { blocks, miss_ratio });
         Behaviour {
             reads: Curve::new(points.to_vec(), Between::Stairs),
+            reachable: 0.8,
             flash_writes: FlashWrites::EveryMiss,
+            origin_writes: None,
+            times: None,
         }
     }
 
@@ -391,12 +449,44 @@ pub(super) mod tests {
     #[test]
     fn counted_writes_are_those_of_the_sizes_and_a_line_between_them() {
         let counted = Behaviour {
-            flash_writes: FlashWrites::Counted(vec![(1_000, 500), (3_000, 300)]),
+            flash_writes: FlashWrites::Counted(BySize::new(vec![
+                (3_000, 300.0),
+                (0, 0.0),
+                (1_000, 500.0),
+            ])),
             ..behaviour()
         };
         for (size, written) in [(500, 250.0), (1_000, 500.0), (2_000, 400.0), (9_000, 300.0)] {
             let outlook = Outlook::new(&WORKLOAD, &counted, &SCENARIO, size);
             assert_near(outlook.flash_bytes, written * 4096.0 * 1.25);
         }
+    }
+
+    #[test]
+    fn the_origin_saves_the_reads_that_hit_and_the_writes_that_never_come() {
+        // 3 million reads of 1 ms and a million writes of 2 ms are 5,000 s; half of the reads are 1,500 s.
+        let outlook = Outlook::new(&WORKLOAD, &behaviour(), &SCENARIO, 1_000);
+        assert_near(outlook.origin_time_saved, 0.3);
+        assert_near(outlook.a_day.unwrap().origin_seconds_saved, 3_000.0);
+        let coalesced = Behaviour {
+            origin_writes: Some(BySize::new(vec![(1_000, 500_000.0)])),
+            ..behaviour()
+        };
+        let outlook = Outlook::new(&WORKLOAD, &coalesced, &SCENARIO, 1_000);
+        assert_near(outlook.origin_time_saved, 0.5);
+    }
+
+    #[test]
+    fn times_of_a_model_with_queues_count_before_means() {
+        let by_size = |us| BySize::new(vec![(1_000, us)]);
+        let waits = Behaviour {
+            times: Some(Times {
+                read_us: by_size(600.0),
+                write_us: by_size(9_000.0),
+            }),
+            ..behaviour()
+        };
+        let outlook = Outlook::new(&WORKLOAD, &waits, &SCENARIO, 1_000);
+        assert_near(outlook.access_us, (3.0 * 600.0 + 9_000.0) / 4.0);
     }
 }

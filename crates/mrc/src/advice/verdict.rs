@@ -1,6 +1,7 @@
 //! Which size, whether it pays, and how far to trust that.
 
 use super::outlook::{Behaviour, Outlook, Scenario, Workload};
+use super::sizes::{Sizes, knee, larger, level, shown};
 use units::number::real;
 
 /// Where a verdict turns. Rules of thumb, not laws: they are printed with every advice.
@@ -11,8 +12,11 @@ pub mod limits {
     pub const READ_SHARE_MIN: f64 = 0.05;
     /// A mean access that becomes less than this part faster is not felt.
     pub const LATENCY_GAIN_MIN: f64 = 0.10;
-    /// Without a knee: the size that has this part of the hits that any size has.
-    pub const HITS_WITHOUT_KNEE: f64 = 0.9;
+    /// Twice the size gains little if it adds fewer read hits than this, of all reads.
+    pub const DOUBLING_GAIN_MIN: f64 = 0.02;
+    /// A size with less than this part of the hits that the largest one has is no knee, however level the curve is
+    /// there: a loop gains nothing until it fits.
+    pub const KNEE_HITS_MIN: f64 = 0.5;
     /// A trace shorter than a day has not seen the daily rhythm.
     pub const SECONDS_MIN: f64 = 86_400.0;
     /// First accesses beyond this part of all mean that the trace ends before the cache is warm.
@@ -93,8 +97,11 @@ pub struct Advice {
     pub verdict: Verdict,
     /// What the size advised would do, or the best there is if none pays. `None` if nothing hits.
     pub advised: Option<Outlook>,
-    /// The knee of the curve over reads; `None` if it has none.
+    /// The smallest candidate that has [`limits::KNEE_HITS_MIN`] of the hits and of which twice the size gains less than
+    /// [`limits::DOUBLING_GAIN_MIN`]; `None` if twice that would be more than the largest.
     pub knee_blocks: Option<u64>,
+    /// Twice and four times the size advised, as far as candidates reach.
+    pub larger: Vec<Outlook>,
     /// Read hit ratio of a cache that holds everything.
     pub reachable: f64,
     /// The sizes compared, by rising size.
@@ -103,23 +110,28 @@ pub struct Advice {
     pub cautions: Vec<Caution>,
 }
 
-/// Judges a workload. `sizes` are compared besides the one advised; `sampled_blocks` is what the curve is
-/// from.
+/// Judges a workload. `sampled_blocks` is what the curve is from.
 pub fn advise(
     workload: &Workload,
     behaviour: &Behaviour,
     scenario: &Scenario,
-    sizes: &[u64],
+    sizes: &Sizes,
     sampled_blocks: u64,
 ) -> Advice {
     let outlook = |blocks| Outlook::new(workload, behaviour, scenario, blocks);
-    let reads = &behaviour.reads;
-    let reachable = 1.0 - reads.floor();
-    let knee_blocks = reads.knee_blocks();
-    let advised = advised_blocks(workload, behaviour, scenario, knee_blocks).map(outlook);
+    let reachable = behaviour.reachable;
+    let knee_blocks = knee(behaviour, &sizes.candidates);
+    let advised = advised_blocks(workload, behaviour, scenario, &sizes.candidates);
+    let larger = advised.map_or_else(Vec::new, |blocks| larger(blocks, &sizes.candidates));
+    let advised = advised.map(outlook);
     let obstacles = obstacles(workload, scenario, reachable, advised.as_ref());
-    let mut compared = sizes.to_vec();
+    let mut compared = sizes.asked.clone();
+    if compared.is_empty() {
+        let blocks = advised.map(|advised| advised.blocks);
+        compared.extend(shown(blocks, &sizes.candidates));
+    }
     compared.extend(advised.map(|advised| advised.blocks));
+    compared.extend(&larger);
     compared.sort_unstable();
     compared.dedup();
     Advice {
@@ -130,26 +142,24 @@ pub fn advise(
         },
         advised,
         knee_blocks,
+        larger: larger.into_iter().map(outlook).collect(),
         reachable,
         outlooks: compared.into_iter().map(outlook).collect(),
         cautions: cautions(workload, sampled_blocks),
     }
 }
 
-/// With prices the size that gains most; else the knee; else where most of the hits are had.
+/// With prices the size that gains most; else where the curve is level.
 fn advised_blocks(
     workload: &Workload,
     behaviour: &Behaviour,
     scenario: &Scenario,
-    knee_blocks: Option<u64>,
+    candidates: &[u64],
 ) -> Option<u64> {
-    let reads = &behaviour.reads;
-    let reachable = 1.0 - reads.floor();
-    if reachable <= 0.0 {
+    if behaviour.reads.floor() >= 1.0 {
         return None;
     }
     if scenario.prices.is_some() && workload.seconds.is_some() {
-        // The gain is linear along the hull's lines, so its maximum is at a corner.
         let gain = |blocks| {
             let outlook = Outlook::new(workload, behaviour, scenario, blocks);
             outlook
@@ -157,7 +167,8 @@ fn advised_blocks(
                 .and_then(|day| day.gain_a_month)
                 .unwrap_or(0.0)
         };
-        let hull = reads.hull();
+        // The gain is linear along the hull's lines, so its maximum is at a corner.
+        let hull = behaviour.reads.hull();
         let corners = hull.points().iter().map(|point| point.blocks);
         return corners
             .filter(|blocks| *blocks > 0)
@@ -165,7 +176,7 @@ fn advised_blocks(
             .max_by(|(_, one), (_, other)| one.total_cmp(other))
             .map(|(blocks, _)| blocks);
     }
-    knee_blocks.or_else(|| reads.blocks_for(1.0 - limits::HITS_WITHOUT_KNEE * reachable))
+    level(behaviour, candidates)
 }
 
 fn obstacles(
@@ -240,12 +251,16 @@ fn cautions(workload: &Workload, sampled_blocks: u64) -> Vec<Caution> {
 #[cfg(test)]
 mod tests {
     use super::super::outlook::tests::{SCENARIO, WORKLOAD, behaviour};
-    use super::super::{Costs, Drive, Endurance, FlashWrites, Prices, WriteMode};
+    use super::super::{Costs, Drive, Endurance, Prices, WriteMode};
     use super::*;
     use crate::{Between, Curve, Point};
 
     fn advice(workload: &Workload, scenario: &Scenario) -> Advice {
-        advise(workload, &behaviour(), scenario, &[5_000], 10_000)
+        let sizes = Sizes {
+            candidates: vec![1_000, 2_000, 4_000, 10_000],
+            asked: vec![5_000],
+        };
+        advise(workload, &behaviour(), scenario, &sizes, 10_000)
     }
 
     #[test]
@@ -259,7 +274,9 @@ mod tests {
             .iter()
             .map(|outlook| outlook.blocks)
             .collect();
-        assert_eq!(compared, [1_000, 5_000]);
+        assert_eq!(compared, [1_000, 2_000, 4_000, 5_000]);
+        let larger = advice.larger.iter().map(|outlook| outlook.blocks);
+        assert_eq!(larger.collect::<Vec<_>>(), [2_000, 4_000]);
     }
 
     #[test]
@@ -303,11 +320,19 @@ mod tests {
 
     #[test]
     fn a_scan_pays_at_no_size() {
-        let of = |points| Behaviour {
-            reads: Curve::new(points, Between::Stairs),
-            flash_writes: FlashWrites::EveryMiss,
+        let of = |points| {
+            let reads = Curve::new(points, Between::Stairs);
+            Behaviour {
+                reachable: 1.0 - reads.floor(),
+                reads,
+                ..behaviour()
+            }
         };
-        let advice = advise(&WORKLOAD, &of(Vec::new()), &SCENARIO, &[], 10_000);
+        let sizes = Sizes {
+            candidates: vec![10, 20],
+            asked: Vec::new(),
+        };
+        let advice = advise(&WORKLOAD, &of(Vec::new()), &SCENARIO, &sizes, 10_000);
         assert_eq!(advice.advised, None);
         assert_eq!(
             advice.verdict,
@@ -317,7 +342,7 @@ mod tests {
             blocks: 10,
             miss_ratio: 0.95,
         };
-        let advice = advise(&WORKLOAD, &of(vec![rarely]), &SCENARIO, &[], 10_000);
+        let advice = advise(&WORKLOAD, &of(vec![rarely]), &SCENARIO, &sizes, 10_000);
         assert!(matches!(advice.verdict, Verdict::DoesNotPay(_)));
     }
 
@@ -373,7 +398,8 @@ mod tests {
             footprint_blocks: 3_000_000,
             ..WORKLOAD
         };
-        let advice = advise(&workload, &behaviour(), &SCENARIO, &[], 99);
+        let sizes = Sizes::default();
+        let advice = advise(&workload, &behaviour(), &SCENARIO, &sizes, 99);
         assert_eq!(
             advice.cautions,
             [
