@@ -65,14 +65,23 @@ pub(super) fn larger(blocks: u64, candidates: &[u64]) -> Vec<u64> {
     sizes
 }
 
-/// The smallest candidate that has enough hits and of which twice as much gains little; the largest if none has.
+/// The smallest candidate that has enough hits and of which twice as much gains little, and makes no write a tenth faster
+/// where writes wait for room; the largest if none has.
 pub(super) fn level(behaviour: &Behaviour, candidates: &[u64]) -> Option<u64> {
     let last = *candidates.last()?;
     let hits = |blocks: u64| behaviour.reads.hit_ratio(blocks);
     let enough = limits::KNEE_HITS_MIN * hits(last);
+    // A longer log makes fewer writes wait, whatever reads do.
+    let writes_wait = |blocks: u64| {
+        let times = behaviour.times.as_ref();
+        times.is_some_and(|times| {
+            let twice = times.write_us.at(blocks.saturating_mul(2));
+            twice < (1.0 - limits::LATENCY_GAIN_MIN) * times.write_us.at(blocks)
+        })
+    };
     let is_level = |blocks: &&u64| {
         let gain = hits(blocks.saturating_mul(2)) - hits(**blocks);
-        hits(**blocks) >= enough && gain < limits::DOUBLING_GAIN_MIN
+        hits(**blocks) >= enough && gain < limits::DOUBLING_GAIN_MIN && !writes_wait(**blocks)
     };
     candidates.iter().find(is_level).copied().or(Some(last))
 }
@@ -86,6 +95,7 @@ pub(super) fn knee(behaviour: &Behaviour, candidates: &[u64]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::outlook::tests::behaviour;
+    use super::super::{BySize, Times};
     use super::*;
     use crate::{Between, Curve, Point};
 
@@ -116,6 +126,24 @@ mod tests {
             ..behaviour()
         };
         assert_eq!(knee(&of, &[100, 200, 400, 800]), Some(400));
+    }
+
+    #[test]
+    fn a_size_whose_double_makes_writes_faster_is_not_level() {
+        let points = [(100, 0.5), (200, 0.49), (400, 0.49), (800, 0.49)];
+        let points = points.map(|(blocks, miss_ratio)| Point { blocks, miss_ratio });
+        let write_us = [(100, 900.0), (200, 500.0), (400, 20.0), (800, 20.0)];
+        let waits = |write_us: &[(u64, f64)]| Behaviour {
+            reads: Curve::new(points.to_vec(), Between::Line),
+            times: Some(Times {
+                read_us: BySize::new(vec![(100, 80.0)]),
+                write_us: BySize::new(write_us.to_vec()),
+            }),
+            ..behaviour()
+        };
+        let candidates = [100, 200, 400, 800];
+        assert_eq!(level(&waits(&write_us), &candidates), Some(400));
+        assert_eq!(level(&waits(&write_us[2..]), &candidates), Some(100));
     }
 
     #[test]
