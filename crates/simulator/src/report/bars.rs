@@ -1,7 +1,7 @@
 //! Bars beside each other as SVG, each of pieces; a legend. Colours come from the page's style.
 
 use super::label::escape;
-use super::scale::{Kind, Scale};
+use super::scale::{Scale, TICKS};
 use std::fmt::{self, Write};
 
 /// One bar.
@@ -39,7 +39,7 @@ impl Bars {
     /// The picture as an SVG element, and its legend below it.
     pub(super) fn html(&self) -> Result<String, fmt::Error> {
         let lengths = self.rows.iter().map(|bar| bar.pieces.iter().sum());
-        let scale = Scale::over(Kind::Linear, lengths, true);
+        let scale = Scale::of_lengths(lengths);
         let height = self.rows.iter().fold(0.0, |height, _| height + ROW);
         let bottom = TOP + height;
         let mut out = String::new();
@@ -55,7 +55,12 @@ impl Bars {
             self.bar(&mut out, bar, &scale, top)?;
             top += ROW;
         }
-        out.push_str("</svg><ul class=\"legend\">");
+        out.push_str("</svg>");
+        // One kind has its name at the axis.
+        if self.kinds.len() < 2 {
+            return Ok(out);
+        }
+        out.push_str("<ul class=\"legend\">");
         for (kind, colour) in self.kinds {
             write!(
                 out,
@@ -67,7 +72,7 @@ impl Bars {
     }
 
     fn axis(&self, out: &mut String, scale: &Scale, bottom: f64) -> fmt::Result {
-        for tick in scale.ticks() {
+        for tick in scale.ticks(TICKS).0 {
             let at = along(scale, tick);
             write!(
                 out,

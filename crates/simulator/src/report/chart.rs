@@ -1,40 +1,54 @@
-//! A chart of lines or points as SVG: axes, grid, lines, a legend. Colours come from the page's style.
+//! A chart of lines or points as SVG, and its legend, which shows and hides them. Colours come from the page's
+//! style.
 
+use super::closeup;
+use super::frame::{Axis, Frame, WIDE};
 use super::label::escape;
-use super::scale::{Kind, Scale};
+use super::look::Look;
 use std::fmt::{self, Write};
-
-/// One axis.
-pub(super) struct Axis {
-    /// What it shows, with its unit.
-    pub(super) label: &'static str,
-    /// How it maps values.
-    pub(super) kind: Kind,
-    /// How its ticks are written.
-    pub(super) tick: fn(f64) -> String,
-    /// Whether a linear one begins at zero.
-    pub(super) from_zero: bool,
-}
 
 /// One line with its points.
 pub(super) struct Line {
     /// Its name in the legend.
     pub(super) name: String,
-    /// Which of the page's colours.
-    pub(super) colour: usize,
+    /// How it looks.
+    pub(super) look: Look,
+    /// A word for each point, or none at all.
+    pub(super) notes: Vec<String>,
     /// From left to right.
     pub(super) points: Vec<(f64, f64)>,
+}
+
+impl Line {
+    /// The same with these of its points.
+    fn only(&self, places: &[usize]) -> Self {
+        Self {
+            name: self.name.clone(),
+            look: self.look,
+            notes: places
+                .iter()
+                .filter_map(|place| self.notes.get(*place).cloned())
+                .collect(),
+            points: places.iter().map(|place| self.points[*place]).collect(),
+        }
+    }
 }
 
 /// How the points of a line are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marks {
-    /// A line with a dot at each point.
+    /// A line with a mark at each point.
     Dotted,
-    /// A line alone.
+    /// A line with a few marks.
     Plain,
-    /// A line that stays level until the next point.
+    /// A line that stays level until the next point, with a few marks.
     Steps,
+}
+
+/// Points that belong to no line, drawn under all of them, with their name in the legend.
+pub(super) struct Front {
+    pub(super) name: &'static str,
+    pub(super) points: Vec<(f64, f64)>,
 }
 
 /// A chart.
@@ -47,130 +61,137 @@ pub(super) struct Chart {
     pub(super) lines: Vec<Line>,
     /// How.
     pub(super) marks: Marks,
+    /// What is drawn under it.
+    pub(super) front: Option<Front>,
 }
 
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 360.0;
-const LEFT: f64 = 64.0;
-const RIGHT: f64 = 24.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 48.0;
-
-/// Colours that the page's style names `c0`, `c1` and so on.
-pub(super) const COLOURS: usize = 12;
+/// Lines of a chart that its legend can hide, by the page's style.
+pub(super) const CHOSEN_MAX: usize = 32;
+/// Marks of a line that has many points: enough to follow it, few enough to see it.
+const MARKS_FEW: usize = 6;
+/// Points of a line that answer when somebody points at them.
+const SPOTS_MAX: usize = 200;
 
 impl Chart {
-    /// The chart as an SVG element, and its legend below it.
+    /// The chart as an SVG element, a close-up of it where a few points stretch its axes, and the legend of both.
     pub(super) fn html(&self) -> Result<String, fmt::Error> {
-        let values = |pick: fn(&(f64, f64)) -> f64| {
-            self.lines.iter().flat_map(|line| &line.points).map(pick)
-        };
-        let x = Scale::over(self.x.kind, values(|point| point.0), self.x.from_zero);
-        let y = Scale::over(self.y.kind, values(|point| point.1), self.y.from_zero);
         let mut out = String::new();
-        write!(
-            out,
-            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{} against {}\">",
-            self.y.label, self.x.label
-        )?;
-        self.axes(&mut out, &x, &y)?;
-        for line in &self.lines {
-            self.line(&mut out, line, &x, &y)?;
+        let front = self.front.as_ref().map(|front| &front.points[..]);
+        self.picture(&mut out, &self.lines, front)?;
+        let closeup = (self.marks == Marks::Dotted).then(|| closeup::of(&self.lines));
+        if let Some(closeup) = closeup.flatten() {
+            write!(
+                out,
+                "<p class=\"axes\">Enlarged, without what lies far off: {}.</p>",
+                escape(&closeup.far.join(", "))
+            )?;
+            let lines = self.lines.iter().zip(&closeup.points);
+            let lines: Vec<Line> = lines.map(|(line, kept)| line.only(kept)).collect();
+            let is_shown =
+                |point: &(f64, f64)| lines.iter().any(|line| line.points.contains(point));
+            let front: Option<Vec<_>> =
+                front.map(|points| points.iter().copied().filter(is_shown).collect());
+            self.picture(&mut out, &lines, front.as_deref())?;
         }
-        out.push_str("</svg>");
         self.legend(&mut out)?;
         Ok(out)
     }
 
-    fn axes(&self, out: &mut String, x: &Scale, y: &Scale) -> fmt::Result {
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-        for tick in y.ticks() {
-            let at = up(y, tick);
+    fn picture(
+        &self,
+        out: &mut String,
+        lines: &[Line],
+        front: Option<&[(f64, f64)]>,
+    ) -> fmt::Result {
+        let points = lines.iter().flat_map(|line| &line.points);
+        // Marks at the very edge would be cut in half.
+        let along = if self.marks == Marks::Dotted {
+            0.04
+        } else {
+            0.0
+        };
+        let frame = Frame::around(&WIDE, (&self.x, &self.y), points, (along, 0.05));
+        let name = format!("{} against {}", self.y.label, self.x.label);
+        frame.begin(out, &name)?;
+        if let Some(points) = front {
+            let path = frame.path(points, false)?;
             write!(
                 out,
-                "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/>\
-                 <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                LEFT - 8.0,
-                at + 4.0,
-                (self.y.tick)(tick)
+                "<g class=\"front\"><path class=\"line\" d=\"{path}\"/></g>"
             )?;
         }
-        for tick in x.ticks() {
-            let at = along(x, tick);
-            write!(
-                out,
-                "<path class=\"grid\" d=\"M{at:.1} {TOP}V{bottom}\"/>\
-                 <text class=\"tick\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                bottom + 18.0,
-                (self.x.tick)(tick)
-            )?;
+        for (place, line) in lines.iter().enumerate() {
+            self.line(out, &frame, line, place)?;
         }
-        write!(
-            out,
-            "<path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}H{right}\"/>\
-             <text class=\"name\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
-             <text class=\"name\" transform=\"translate(16 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            f64::midpoint(LEFT, right),
-            HEIGHT - 8.0,
-            escape(self.x.label),
-            f64::midpoint(TOP, bottom),
-            escape(self.y.label)
-        )
+        out.push_str("</svg>");
+        Ok(())
     }
 
-    fn line(&self, out: &mut String, line: &Line, x: &Scale, y: &Scale) -> fmt::Result {
-        let mut path = String::new();
-        for (place, point) in line.points.iter().enumerate() {
-            let (across, above) = (along(x, point.0), up(y, point.1));
-            match (place, self.marks) {
-                (0, _) => write!(path, "M{across:.1} {above:.1}")?,
-                (_, Marks::Steps) => write!(path, "H{across:.1}V{above:.1}")?,
-                _ => write!(path, "L{across:.1} {above:.1}")?,
-            }
-        }
-        let colour = line.colour % COLOURS;
-        // The same colour again means another dash.
-        let dash = line.colour / COLOURS % 4;
+    fn line(&self, out: &mut String, frame: &Frame<'_>, line: &Line, place: usize) -> fmt::Result {
+        let path = frame.path(&line.points, self.marks == Marks::Steps)?;
         write!(
             out,
-            "<g class=\"c{colour} d{dash}\"><path class=\"line\" d=\"{path}\"/>"
+            "<g class=\"series {} k{place}\"><path class=\"line\" d=\"{path}\"/>",
+            line.look.class()
         )?;
-        for point in &line.points {
-            let radius = if self.marks == Marks::Dotted {
-                3.2
-            } else {
-                5.0
-            };
-            let class = if self.marks == Marks::Dotted {
-                "dot"
-            } else {
-                "spot"
-            };
-            write!(
-                out,
-                "<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\"><title>{}\n{}: {}\n{}: {}</title></circle>",
-                along(x, point.0),
-                up(y, point.1),
-                escape(&line.name),
-                escape(self.x.label),
-                (self.x.tick)(point.0),
-                escape(self.y.label),
-                (self.y.tick)(point.1)
-            )?;
+        let named = |at: usize| match line.notes.get(at) {
+            Some(note) => format!("{}, {note}", line.name),
+            None => line.name.clone(),
+        };
+        let is_marked = self.marked(line.points.len(), place);
+        let spots_every = line.points.len().div_ceil(SPOTS_MAX).max(1);
+        for (at, point) in line.points.iter().enumerate() {
+            let (across, above) = (frame.along(point.0), frame.up(point.1));
+            if is_marked(at) {
+                line.look.begin_mark(out, across, above)?;
+                write!(
+                    out,
+                    "<title>{}</title></path>",
+                    frame.words(&named(at), *point)
+                )?;
+            } else if at % spots_every == 0 {
+                write!(
+                    out,
+                    "<circle class=\"spot\" cx=\"{across:.1}\" cy=\"{above:.1}\" r=\"5\"><title>{}</title></circle>",
+                    frame.words(&named(at), *point)
+                )?;
+            }
         }
         out.push_str("</g>");
         Ok(())
     }
 
+    /// Which points of a line of so many have a mark: all, or a few that lie elsewhere than those of the
+    /// next line.
+    fn marked(&self, points: usize, place: usize) -> impl Fn(usize) -> bool {
+        let every = match self.marks {
+            Marks::Dotted => 1,
+            Marks::Plain | Marks::Steps => points.div_ceil(MARKS_FEW).max(1),
+        };
+        let lines = self.lines.len().max(1);
+        let first = place % lines * every / lines;
+        move |at| at % every == first
+    }
+
     fn legend(&self, out: &mut String) -> fmt::Result {
+        let can_choose = self.lines.len() > 1 && self.lines.len() <= CHOSEN_MAX;
         out.push_str("<ul class=\"legend\">");
-        for line in &self.lines {
+        for (place, line) in self.lines.iter().enumerate() {
+            let (sample, name) = (line.look.sample()?, escape(&line.name));
+            if can_choose {
+                write!(
+                    out,
+                    "<li class=\"k{place}\"><label><input type=\"checkbox\" checked>{sample}<span>{name}</span></label></li>"
+                )?;
+            } else {
+                write!(out, "<li>{sample}<span>{name}</span></li>")?;
+            }
+        }
+        if let Some(front) = &self.front {
             write!(
                 out,
-                "<li class=\"c{} d{}\"><svg viewBox=\"0 0 22 10\"><path class=\"line\" d=\"M1 5H21\"/></svg>{}</li>",
-                line.colour % COLOURS,
-                line.colour / COLOURS % 4,
-                escape(&line.name)
+                "<li><svg class=\"front\" viewBox=\"0 0 40 14\"><path class=\"line\" d=\"M5 7H35\"/></svg><span>{}</span></li>",
+                front.name
             )?;
         }
         out.push_str("</ul>");
@@ -178,40 +199,92 @@ impl Chart {
     }
 }
 
-fn along(scale: &Scale, value: f64) -> f64 {
-    LEFT + scale.place(value) * (WIDTH - LEFT - RIGHT)
-}
-
-fn up(scale: &Scale, value: f64) -> f64 {
-    HEIGHT - BOTTOM - scale.place(value) * (HEIGHT - TOP - BOTTOM)
+/// The rules by which a legend shows, hides and brings forward the lines of its picture: the page needs no
+/// script.
+pub(super) fn rules() -> String {
+    let mut rules = String::new();
+    for place in 0..CHOSEN_MAX {
+        // Writing to a string does not fail.
+        let _ = write!(
+            rules,
+            "figure:has(.legend .k{place} input:not(:checked)) g.k{place}{{display:none}}\
+             figure:has(.legend .k{place}:hover) g.series:not(.k{place}){{opacity:.12}}"
+        );
+    }
+    rules
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::label;
+    use super::super::label::Unit;
     use super::*;
+
+    fn chart(marks: Marks, lines: usize, points: usize) -> Chart {
+        let line = |place: usize| Line {
+            name: format!("a<{place}"),
+            look: Look::of(place),
+            notes: vec!["10 MiB".to_owned()],
+            points: (0..points)
+                .map(|at| (at as f64, 1.0 / (at + 1) as f64))
+                .collect(),
+        };
+        Chart {
+            x: Axis::linear("size", Unit::Count),
+            y: Axis::linear("miss ratio", Unit::Part),
+            lines: (0..lines).map(line).collect(),
+            marks,
+            front: None,
+        }
+    }
 
     #[test]
     fn a_chart_holds_its_lines_ticks_and_names() {
-        let axis = |label, tick| Axis {
-            label,
-            kind: Kind::Linear,
-            tick,
-            from_zero: true,
-        };
-        let chart = Chart {
-            x: axis("size", label::count),
-            y: axis("miss ratio", label::percent),
-            lines: vec![Line {
-                name: "a<b".to_owned(),
-                colour: 13,
-                points: vec![(0.0, 1.0), (10.0, 0.5)],
-            }],
-            marks: Marks::Dotted,
-        };
+        let html = chart(Marks::Plain, 14, 2).html().unwrap();
+        assert!(html.contains("M70.0 26.5L616.0 317.5"), "{html}");
+        assert!(html.contains("a&lt;1") && !html.contains("a<1"));
+        assert!(html.contains("<title>a&lt;1, 10 MiB\nsize: 0\nmiss ratio: 100.00%</title>"));
+        assert!(html.contains(">100%<") && html.contains("class=\"series c5 d1 k13\""));
+    }
+
+    #[test]
+    fn a_legend_can_hide_each_line() {
+        let html = chart(Marks::Dotted, 3, 4).html().unwrap();
+        assert_eq!(html.matches("<input type=\"checkbox\" checked>").count(), 3);
+        let rules = rules();
+        for place in 0..3 {
+            assert!(html.contains(&format!("<li class=\"k{place}\">")));
+            assert!(rules.contains(&format!(
+                "figure:has(.legend .k{place} input:not(:checked)) g.k{place}{{display:none}}"
+            )));
+        }
+        let alone = chart(Marks::Dotted, 1, 4).html().unwrap();
+        assert!(!alone.contains("checkbox"), "there is nothing to choose");
+    }
+
+    #[test]
+    fn a_front_lies_under_the_lines_and_has_a_name_of_its_own() {
+        let mut chart = chart(Marks::Dotted, 2, 3);
+        chart.front = Some(Front {
+            name: "the front",
+            points: vec![(0.0, 1.0), (2.0, 0.3)],
+        });
         let html = chart.html().unwrap();
-        assert!(html.contains("M64.0 12.0L616.0 162.0"), "{html}");
-        assert!(html.contains("a&lt;b") && !html.contains("a<b"));
-        assert!(html.contains(">100%<") && html.contains("class=\"c1 d1\""));
+        let at = |text: &str| html.find(text).unwrap();
+        assert!(at("<g class=\"front\">") < at("<g class=\"series"));
+        assert!(at("<span>the front</span>") > at("<span>a&lt;1</span>"));
+        assert!(
+            !html.contains("class=\"front c"),
+            "it has no method's colour"
+        );
+    }
+
+    #[test]
+    fn lines_of_many_points_have_a_few_marks_where_others_have_none() {
+        let html = chart(Marks::Plain, 3, 120).html().unwrap();
+        let marks = html.matches("<title>").count() - html.matches("class=\"spot\"").count();
+        assert_eq!(marks, 3 * MARKS_FEW);
+        let chart = chart(Marks::Plain, 3, 120);
+        let (one, other) = (chart.marked(120, 0), chart.marked(120, 1));
+        assert!((0..120).all(|at| !(one(at) && other(at))));
     }
 }

@@ -1,7 +1,10 @@
 //! A page of miss-ratio curves, in the style of the report: for each trace or volume two figures, one whose
 //! sizes grow in equal steps and one in equal factors.
 
-use super::chart::{Axis, Chart, Line, Marks};
+use super::chart::{Chart, Line, Marks};
+use super::frame::Axis;
+use super::label::Unit;
+use super::look::Look;
 use super::scale::Kind;
 use super::{base_name, label, page};
 use std::fmt::{self, Write};
@@ -62,9 +65,10 @@ pub fn html(plots: &[CurvePlot], counted: &str) -> Result<String, fmt::Error> {
 }
 
 fn chart(plot: &CurvePlot, kind: Kind) -> Chart {
-    let line = |(colour, line): (usize, &CurveLine)| Line {
+    let line = |(place, line): (usize, &CurveLine)| Line {
         name: line.name.clone(),
-        colour,
+        look: Look::of(place),
+        notes: Vec::new(),
         points: line
             .points
             .iter()
@@ -76,17 +80,12 @@ fn chart(plot: &CurvePlot, kind: Kind) -> Chart {
         x: Axis {
             label: "cache size",
             kind,
-            tick: label::bytes,
-            from_zero: true,
+            unit: Unit::Bytes,
         },
-        y: Axis {
-            label: "miss ratio",
-            kind: Kind::Linear,
-            tick: label::percent,
-            from_zero: true,
-        },
+        y: Axis::linear("miss ratio", Unit::Part),
         lines: plot.lines.iter().enumerate().map(line).collect(),
         marks: Marks::Plain,
+        front: None,
     }
 }
 

@@ -1,7 +1,9 @@
 //! A page of what came of a fleet, in the style of the report.
 
-use super::chart::{Axis, Chart, Line, Marks};
-use super::scale::Kind;
+use super::chart::{Chart, Line, Marks};
+use super::frame::Axis;
+use super::label::Unit;
+use super::look::Look;
 use super::{label, page};
 use crate::fleet::{Outcome, PROBE, Sample};
 use crate::manifest::Manifest;
@@ -26,33 +28,30 @@ pub fn html(all: &[Outcome], manifest: &Manifest) -> Result<String, fmt::Error> 
         (
             "Hosts above 90 %",
             "By what their VMs really need, at the beginning of each window.",
-            axis("hosts", label::count),
+            Axis::linear("hosts", Unit::Count),
             |sample| Some(real(sample.overloaded as u64)),
         ),
         (
             "Deviation of load across hosts",
             "The paper's objective is its square.",
-            axis("standard deviation", |value| format!("{value:.2}")),
+            Axis::linear("standard deviation", Unit::Number),
             |sample| Some(sample.load_stddev),
         ),
         (
             "Hits",
             "Of all reads, by each VM's curve at its share.",
-            Axis {
-                from_zero: false,
-                ..axis("hit ratio", label::percent)
-            },
+            Axis::linear("hit ratio", Unit::Part),
             |sample| sample.hits,
         ),
         (
             "Moves that were done",
             "In each window.",
-            axis("moves", label::count),
+            Axis::linear("moves", Unit::Count),
             |sample| Some(real(sample.done as u64)),
         ),
     ];
     for (title, caption, y, of) in figures {
-        page::figure(&mut out, title, caption, &chart(all, y, of).html()?)?;
+        page::figure(&mut out, title, caption, &chart(all, y, of).html()?, false)?;
     }
     out.push_str("</section>");
     violations(&mut out, all)?;
@@ -61,19 +60,11 @@ pub fn html(all: &[Outcome], manifest: &Manifest) -> Result<String, fmt::Error> 
     Ok(out)
 }
 
-const fn axis(label: &'static str, tick: fn(f64) -> String) -> Axis {
-    Axis {
-        label,
-        kind: Kind::Linear,
-        tick,
-        from_zero: true,
-    }
-}
-
 fn chart(all: &[Outcome], y: Axis, of: fn(&Sample) -> Option<f64>) -> Chart {
-    let line = |(colour, one): (usize, &Outcome)| Line {
+    let line = |(place, one): (usize, &Outcome)| Line {
         name: one.rule.to_owned(),
-        colour,
+        look: Look::of(place),
+        notes: Vec::new(),
         points: one
             .samples
             .iter()
@@ -81,10 +72,11 @@ fn chart(all: &[Outcome], y: Axis, of: fn(&Sample) -> Option<f64>) -> Chart {
             .collect(),
     };
     Chart {
-        x: axis("window of two hours", label::count),
+        x: Axis::linear("window of two hours", Unit::Count),
         y,
         lines: all.iter().enumerate().map(line).collect(),
         marks: Marks::Plain,
+        front: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The footprint of a volume as SVG: time along, address up, the darker the more accesses.
 
 use super::label;
-use super::scale::{Kind, Scale};
+use super::scale::{Kind, Scale, TICKS};
 use crate::heat::{COLUMNS, HeatMap, ROWS};
 use crate::number::real;
 use crate::series::Axis;
@@ -121,7 +121,7 @@ fn axes(out: &mut String, map: &HeatMap, axis: Axis, extent: &Extent) -> fmt::Re
         real(map.row_bytes) * real(extent.rows),
     );
     let times = Scale::up_to(time_kind, time);
-    for tick in times.ticks() {
+    for tick in times.ticks(TICKS).0 {
         write!(
             out,
             "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
@@ -131,7 +131,7 @@ fn axes(out: &mut String, map: &HeatMap, axis: Axis, extent: &Extent) -> fmt::Re
         )?;
     }
     let addresses = Scale::up_to(Kind::Bytes, address);
-    for tick in addresses.ticks() {
+    for tick in addresses.ticks(TICKS).0 {
         write!(
             out,
             "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",

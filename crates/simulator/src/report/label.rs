@@ -1,5 +1,59 @@
 //! Numbers as an axis or a table shows them.
 
+/// What a number counts, and with it how it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// A part of one.
+    Part,
+    /// Bytes.
+    Bytes,
+    /// Things.
+    Count,
+    /// Microseconds.
+    Time,
+    /// A number without a unit.
+    Number,
+}
+
+impl Unit {
+    /// A value by itself.
+    pub(super) fn text(self, value: f64) -> String {
+        match self {
+            Self::Part => percent_exact(value),
+            Self::Bytes => bytes(value),
+            Self::Count => count(value),
+            Self::Time => time_us(value),
+            Self::Number => decimals(value, 4),
+        }
+    }
+
+    /// A value at an axis whose values are `step` apart: with the digits that tell it from its neighbours.
+    pub(super) fn tick(self, value: f64, step: f64) -> String {
+        match self {
+            Self::Part => format!("{}%", decimals(value * 100.0, places(step * 100.0))),
+            Self::Number => decimals(value, places(step)),
+            Self::Bytes | Self::Count | Self::Time => self.text(value),
+        }
+    }
+}
+
+/// Decimals with which multiples of `step` differ.
+fn places(step: f64) -> usize {
+    (0..6)
+        .find(|places| step * 10_f64.powi(*places) >= 0.999)
+        .and_then(|places| usize::try_from(places).ok())
+        .unwrap_or(6)
+}
+
+/// At most so many digits behind the point, without zeroes at the end.
+fn decimals(value: f64, most: usize) -> String {
+    let text = format!("{value:.most$}");
+    if text.contains('.') {
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    text
+}
+
 /// A quantity of bytes: `512 KiB`, `1.5 GiB`.
 pub(super) fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"], " ")
@@ -45,16 +99,11 @@ fn scaled(value: f64, base: f64, units: &[&str], space: &str) -> String {
 
 /// Three digits that matter, without zeroes behind the point.
 pub(super) fn trimmed(value: f64) -> String {
-    let decimals = match value.abs() {
-        v if v >= 99.95 => 0,
-        v if v >= 9.995 => 1,
-        _ => 2,
-    };
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    match value.abs() {
+        v if v >= 99.95 => decimals(value, 0),
+        v if v >= 9.995 => decimals(value, 1),
+        _ => decimals(value, 2),
     }
-    text
 }
 
 /// A text between tags or in an attribute.
@@ -78,6 +127,16 @@ mod tests {
         assert_eq!(percent(0.125), "12.5%");
         assert_eq!(time_us(80.0), "80 us");
         assert_eq!(time_us(7_200e6), "2 h");
+    }
+
+    #[test]
+    fn ticks_have_the_digits_that_tell_them_apart() {
+        assert_eq!(Unit::Part.tick(0.4, 0.2), "40%");
+        assert_eq!(Unit::Part.tick(0.9972, 0.0002), "99.72%");
+        assert_eq!(Unit::Part.tick(0.9974, 0.0002), "99.74%");
+        assert_eq!(Unit::Number.tick(1.25, 0.05), "1.25");
+        assert_eq!(Unit::Number.tick(2.0, 1.0), "2");
+        assert_eq!(Unit::Bytes.tick(4096.0, 0.0), "4 KiB");
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Bars {
                 " The first {BARS_SHOWN} of {all}; the table has all."
             )?;
         }
-        page::figure(out, title, &caption, &self.html()?)
+        page::figure(out, title, &caption, &self.html()?, false)
     }
 }
 
@@ -131,7 +131,7 @@ fn outcomes(uses: &[Use]) -> Bars {
     Bars {
         label: "blocks prefetched for each block read",
         tick: label::trimmed,
-        kinds: &[("used", 2), ("wasted", 10)],
+        kinds: &[("used", 2), ("wasted", 1)],
         rows: uses.iter().filter_map(bar).collect(),
     }
 }

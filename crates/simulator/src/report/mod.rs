@@ -4,10 +4,16 @@
 //! |---|---|
 //! | `scale` | axes: ranges, round values |
 //! | `label` | numbers and texts for people |
-//! | `chart` | lines and points as SVG |
+//! | `look` | hue, mark and dash of each series |
+//! | `frame` | two axes with their ticks |
+//! | `chart` | lines and points as SVG, and a legend that shows and hides them |
+//! | `closeup` | what lies together, where a few points stretch the axes |
+//! | `multiples` | many lines as many small pictures |
 //! | `heat` | the footprint as SVG |
 //! | `bars` | bars of pieces as SVG |
 //! | `figures` | which data a figure shows |
+//! | `courses` | figures with a line for each method at one size |
+//! | `tables` | the best at each size, all runs, volumes |
 //! | `memory` | hits in memory by kind, prefetch, refusals |
 //! | `page` | what every page begins and ends with |
 //! | [`curves`] | a page of miss-ratio curves |
@@ -19,21 +25,27 @@
 
 mod bars;
 mod chart;
+mod closeup;
+mod courses;
 pub mod curves;
 mod figures;
 pub mod fleet;
+mod frame;
 mod heat;
 mod label;
+mod look;
 mod memory;
+mod multiples;
 mod page;
 pub mod prefetch;
 mod scale;
+mod tables;
 
 use crate::heat::Heat;
 use crate::manifest::Manifest;
 use crate::number::{ratio, real};
 use crate::result::RunResult;
-use label::{escape, percent_exact};
+use label::escape;
 use std::fmt::{self, Write};
 use trace::Volume;
 
@@ -68,8 +80,8 @@ pub fn html(traces: &[TraceReport], manifest: &Manifest) -> Result<String, fmt::
         .collect();
     let title = names.join(", ");
     page::begin(&mut out, &title, "cache simulation", &title)?;
-    for report in traces {
-        of_trace(&mut out, report, traces.len() > 1)?;
+    for (place, report) in traces.iter().enumerate() {
+        of_trace(&mut out, report, place, traces.len() > 1)?;
     }
     page::provenance(&mut out, manifest)?;
     out.push_str(page::END);
@@ -80,7 +92,12 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-fn of_trace(out: &mut String, report: &TraceReport, is_one_of_many: bool) -> fmt::Result {
+fn of_trace(
+    out: &mut String,
+    report: &TraceReport,
+    place: usize,
+    is_one_of_many: bool,
+) -> fmt::Result {
     if is_one_of_many {
         write!(
             out,
@@ -90,14 +107,25 @@ fn of_trace(out: &mut String, report: &TraceReport, is_one_of_many: bool) -> fmt
     }
     page::ruins(out, &report.ruins)?;
     facts(out, report)?;
+    tables::best(out, &report.runs)?;
     out.push_str("<section class=\"figures\">");
-    for figure in figures::of(report)? {
-        page::figure(out, &figure.title, &figure.caption, &figure.html)?;
+    let mut figures = figures::of_runs(&report.runs, place)?;
+    if let Some(heat) = &report.heat {
+        figures.extend(figures::of_heat(heat, &report.volumes)?);
+    }
+    for figure in figures {
+        page::figure(
+            out,
+            &figure.title,
+            &figure.caption,
+            &figure.html,
+            figure.is_wide,
+        )?;
     }
     out.push_str("</section>");
-    table_of_runs(out, report)?;
+    tables::runs(out, &report.runs)?;
     memory::section(out, &memory::of_runs(&report.runs))?;
-    table_of_volumes(out, report)
+    tables::volumes(out, &report.runs)
 }
 
 fn facts(out: &mut String, report: &TraceReport) -> fmt::Result {
@@ -127,87 +155,5 @@ fn facts(out: &mut String, report: &TraceReport) -> fmt::Result {
         write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value))?;
     }
     out.push_str("</dl>");
-    Ok(())
-}
-
-fn table_of_runs(out: &mut String, report: &TraceReport) -> fmt::Result {
-    let has_latency = report.runs.iter().any(|run| run.latency.is_some());
-    out.push_str(
-        "<section><h3>Runs</h3><div class=\"scroll\"><table><thead><tr><th class=\"word\">policy</th><th>size</th>\
-         <th>miss ratio</th><th>read hits</th><th>write hits</th><th>byte hits</th><th>origin reads</th>\
-         <th>origin writes</th><th>flash writes, blocks</th><th>write amplification</th>",
-    );
-    if has_latency {
-        out.push_str("<th>mean</th><th>p50</th><th>p95</th><th>p99</th><th>requests/s</th>");
-    }
-    out.push_str("</tr></thead><tbody>");
-    for run in &report.runs {
-        let counters = &run.counters;
-        write!(
-            out,
-            "<tr><td class=\"word\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
-             <td>{}</td><td>{}</td><td>{}</td><td>{:.2}</td>",
-            escape(&run.method()),
-            label::bytes(real(run.size_bytes())),
-            percent_exact(counters.miss_ratio()),
-            percent_exact(ratio(counters.read_hits, counters.reads)),
-            percent_exact(ratio(counters.write_hits, counters.writes)),
-            percent_exact(ratio(counters.hit_bytes, counters.bytes)),
-            counters.origin_reads,
-            counters.origin_writes,
-            counters.flash_writes_blocks(),
-            counters.write_amplification(),
-        )?;
-        if let Some(latency) = &run.latency {
-            for micros in [
-                latency.all.mean_us,
-                latency.all.p50_us,
-                latency.all.p95_us,
-                latency.all.p99_us,
-            ] {
-                write!(out, "<td>{}</td>", label::time_us(micros))?;
-            }
-            write!(out, "<td>{}</td>", label::count(latency.requests_per_s))?;
-        }
-        out.push_str("</tr>");
-    }
-    out.push_str("</tbody></table></div></section>");
-    Ok(())
-}
-
-/// Volumes that a table lists: the busiest, for a page that a person reads.
-const VOLUMES_LISTED: usize = 20;
-
-fn table_of_volumes(out: &mut String, report: &TraceReport) -> fmt::Result {
-    let Some(run) = report.runs.last().filter(|run| run.volumes.len() > 1) else {
-        return Ok(());
-    };
-    let mut volumes: Vec<_> = run.volumes.iter().collect();
-    volumes.sort_by_key(|volume| std::cmp::Reverse(volume.counters.accesses()));
-    write!(
-        out,
-        "<section><h3>Volumes</h3><p>The {} busiest of {}, with {} at {}.</p><div class=\"scroll\"><table><thead><tr>\
-         <th class=\"word\">volume</th><th>accesses</th><th>reads</th><th>hit ratio</th><th>read hits</th>\
-         <th>origin reads</th><th>origin writes</th></tr></thead><tbody>",
-        volumes.len().min(VOLUMES_LISTED),
-        volumes.len(),
-        escape(&run.method()),
-        label::bytes(real(run.size_bytes())),
-    )?;
-    for volume in volumes.into_iter().take(VOLUMES_LISTED) {
-        let counters = &volume.counters;
-        write!(
-            out,
-            "<tr><td class=\"word\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            escape(&volume.volume.to_string()),
-            counters.accesses(),
-            label::percent(ratio(counters.reads, counters.accesses())),
-            percent_exact(ratio(counters.hits(), counters.accesses())),
-            percent_exact(ratio(counters.read_hits, counters.reads)),
-            counters.origin_reads,
-            counters.origin_writes,
-        )?;
-    }
-    out.push_str("</tbody></table></div></section>");
     Ok(())
 }

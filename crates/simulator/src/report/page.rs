@@ -1,6 +1,7 @@
 //! What every page begins and ends with.
 
 use super::STYLE;
+use super::chart;
 use super::label::escape;
 use crate::manifest::Manifest;
 use std::fmt::{self, Write};
@@ -14,14 +15,14 @@ pub(super) fn begin(out: &mut String, title: &str, kind: &str, heading: &str) ->
         out,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>{} · Hearth</title><style>{STYLE}</style></head><body><header>\
+         <title>{} · Hearth</title><style>{STYLE}{}</style></head><body><header>\
          <p class=\"brand\">Hearth · {kind}</p><h1>{}</h1></header><main>",
         escape(title),
+        chart::rules(),
         escape(heading)
     )
 }
 
-/// A picture with its heading.
 /// Why what follows is wrong, if it is.
 pub(super) fn ruins(out: &mut String, ruins: &[String]) -> fmt::Result {
     for ruin in ruins {
@@ -34,10 +35,18 @@ pub(super) fn ruins(out: &mut String, ruins: &[String]) -> fmt::Result {
     Ok(())
 }
 
-pub(super) fn figure(out: &mut String, title: &str, caption: &str, html: &str) -> fmt::Result {
+/// A picture with its heading; a wide one takes the whole width of the page.
+pub(super) fn figure(
+    out: &mut String,
+    title: &str,
+    caption: &str,
+    html: &str,
+    is_wide: bool,
+) -> fmt::Result {
     write!(
         out,
-        "<figure><figcaption><h3>{}</h3><p>{}</p></figcaption>{html}</figure>",
+        "<figure{}><figcaption><h3>{}</h3><p>{}</p></figcaption>{html}</figure>",
+        if is_wide { " class=\"wide\"" } else { "" },
         escape(title),
         escape(caption)
     )

@@ -1,5 +1,10 @@
 //! From values to places on a picture, and the round values that an axis names.
 
+use units::number::real;
+
+/// Ticks that an axis of a large picture has, about.
+pub(super) const TICKS: usize = 5;
+
 /// How an axis maps values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -28,49 +33,67 @@ impl Kind {
         matches!(self, Self::Linear | Self::Time | Self::Bytes)
     }
 
-    /// A round step that gives four to seven ticks.
-    fn step(self, span: f64) -> f64 {
+    /// A round step that gives about as many ticks as are wanted.
+    fn step(self, span: f64, wanted: usize) -> f64 {
+        let rough = span / real(wanted as u64);
         match self {
-            Self::Time => time_step(span),
-            Self::Bytes => (span / 4.0).log2().round().exp2(),
-            Self::Linear | Self::Log10 | Self::Log2 => decimal_step(span),
+            Self::Time => time_step(rough),
+            Self::Bytes => (rough * 1.25).log2().round().exp2(),
+            Self::Linear | Self::Log10 | Self::Log2 => decimal_step(rough),
         }
     }
 }
 
-/// Ticks that an axis has at most.
-const TICKS_MAX: usize = 7;
+/// An axis begins at zero if that costs at most this part of its length.
+const ZERO_PART_MAX: f64 = 0.35;
 
 impl Scale {
-    /// The scale that shows all `values`: from zero or their least if linear, widened to round values.
-    pub(super) fn over(kind: Kind, values: impl Iterator<Item = f64>, from_zero: bool) -> Self {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values.filter(|value| value.is_finite() && (kind.is_linear() || *value > 0.0))
-        {
-            low = low.min(value);
-            high = high.max(value);
-        }
-        if low > high {
-            (low, high) = (1.0, 2.0);
-        }
-        if kind.is_linear() {
-            if from_zero {
-                low = low.min(0.0);
+    /// The scale that shows all `values` and little else, with `margin` times their span free at either
+    /// end. A linear one begins at zero if that costs it little.
+    pub(super) fn fit(kind: Kind, values: impl Iterator<Item = f64>, margin: f64) -> Self {
+        let (mut low, mut high) = range(kind, values);
+        if !kind.is_linear() {
+            if high <= low * 1.01 {
+                (low, high) = (low / 2.0, high * 2.0);
             }
-            if high <= low {
-                high = low + 1.0;
-            }
-            let step = kind.step(high - low);
+            let free = (high / low).powf(margin);
             return Self {
                 kind,
-                low: (low / step).floor() * step,
-                high: (high / step).ceil() * step,
+                low: low / free,
+                high: high * free,
             };
         }
-        if high <= low * 1.01 {
-            (low, high) = (low / 2.0, high * 2.0);
+        let begins_at_zero = low >= 0.0 && low <= high * ZERO_PART_MAX;
+        if begins_at_zero {
+            low = 0.0;
         }
-        Self { kind, low, high }
+        if high <= low {
+            // A single value lies in the middle of a range that shows how large it is.
+            let around = if low == 0.0 { 1.0 } else { low.abs() * 0.05 };
+            high = low + around;
+            if !begins_at_zero {
+                low -= around;
+            }
+        }
+        let free = (high - low) * margin;
+        Self {
+            kind,
+            low: if begins_at_zero { 0.0 } else { low - free },
+            high: high + free,
+        }
+    }
+
+    /// The scale from zero to the largest of `values`, widened to a round value: for lengths.
+    pub(super) fn of_lengths(values: impl Iterator<Item = f64>) -> Self {
+        let kind = Kind::Linear;
+        let (_, high) = range(kind, values.chain([0.0]));
+        let high = if high > 0.0 { high } else { 1.0 };
+        let step = kind.step(high, TICKS);
+        Self {
+            kind,
+            low: 0.0,
+            high: (high / step).ceil() * step,
+        }
     }
 
     /// The scale from zero to `high`, which need not be round.
@@ -82,6 +105,11 @@ impl Scale {
         }
     }
 
+    /// The value at its low end, if it is linear and that is not zero: a picture then says so.
+    pub(super) fn cut_at(&self) -> Option<f64> {
+        (self.kind.is_linear() && self.low != 0.0).then_some(self.low)
+    }
+
     /// Where a value lies: 0 at the low end, 1 at the high end.
     pub(super) fn place(&self, value: f64) -> f64 {
         let place = match self.kind {
@@ -91,21 +119,23 @@ impl Scale {
         place.clamp(0.0, 1.0)
     }
 
-    /// Round values within the range, from low to high.
-    pub(super) fn ticks(&self) -> Vec<f64> {
+    /// Round values within the range, from low to high, about as many as `wanted`, and the step between
+    /// them; a logarithmic scale has no step.
+    pub(super) fn ticks(&self, wanted: usize) -> (Vec<f64>, f64) {
         match self.kind {
             Kind::Linear | Kind::Time | Kind::Bytes => {
-                multiples(self.low, self.high, self.kind.step(self.high - self.low))
+                let step = self.kind.step(self.high - self.low, wanted);
+                (multiples(self.low, self.high, step), step)
             }
-            Kind::Log10 => self.powers(10.0),
-            Kind::Log2 => self.powers(2.0),
+            Kind::Log10 => (self.powers(10.0, wanted), 0.0),
+            Kind::Log2 => (self.powers(2.0, wanted), 0.0),
         }
     }
 
-    fn powers(&self, base: f64) -> Vec<f64> {
+    fn powers(&self, base: f64, wanted: usize) -> Vec<f64> {
         let exponent = |value: f64| value.ln() / base.ln();
         let (low, high) = (exponent(self.low), exponent(self.high));
-        let all = multiples((low - 1e-9).ceil(), high + 1e-9, 1.0);
+        let all = multiples(low - 1e-9, high + 1e-9, 1.0);
         if all.len() < 3 && base > 2.0 {
             let mut ticks = Vec::new();
             for power in multiples(low.floor(), high.ceil(), 1.0) {
@@ -114,7 +144,7 @@ impl Scale {
             ticks.retain(|tick| (self.low * 0.999..=self.high * 1.001).contains(tick));
             return ticks;
         }
-        let every = all.len().div_ceil(TICKS_MAX).max(1);
+        let every = all.len().div_ceil(wanted + 2).max(1);
         all.iter()
             .step_by(every)
             .map(|power| base.powf(*power))
@@ -122,34 +152,46 @@ impl Scale {
     }
 }
 
+/// The least and the largest value that the kind of axis can show.
+fn range(kind: Kind, values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for value in values.filter(|value| value.is_finite() && (kind.is_linear() || *value > 0.0)) {
+        low = low.min(value);
+        high = high.max(value);
+    }
+    if low > high { (1.0, 2.0) } else { (low, high) }
+}
+
+/// The multiples of `step` from `low` to `high`.
 fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
     let mut values = Vec::new();
-    let mut value = low;
+    let first = (low / step - 1e-6).ceil();
+    let mut value = first * step;
     while value <= high + step * 1e-6 && values.len() < 100 {
-        values.push(value);
-        value += step;
+        // Adding zero makes the zero that was below it positive.
+        values.push(value + 0.0);
+        value = real(values.len() as u64).mul_add(step, first * step);
     }
     values
 }
 
-fn time_step(span_us: f64) -> f64 {
+fn time_step(rough_us: f64) -> f64 {
     const STEPS_S: [f64; 17] = [
         1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
         14_400.0, 21_600.0, 43_200.0,
     ];
-    let rough = span_us / 6.0 / 1e6;
+    let rough = rough_us / 1e6;
     if rough < 0.5 {
-        return decimal_step(span_us);
+        return decimal_step(rough_us);
     }
     let of_a_day = STEPS_S.into_iter().find(|step| *step >= rough);
     of_a_day.map_or_else(
-        || decimal_step(span_us / 86_400e6).max(1.0) * 86_400e6,
+        || decimal_step(rough / 86_400.0).max(1.0) * 86_400e6,
         |step| step * 1e6,
     )
 }
 
-fn decimal_step(span: f64) -> f64 {
-    let rough = span / 5.0;
+fn decimal_step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
     let digit = match rough / power {
         d if d < 1.5 => 1.0,
@@ -166,11 +208,8 @@ mod tests {
 
     fn ticks(kind: Kind, values: &[f64]) -> Vec<f64> {
         let rounded = |tick: f64| (tick * 1e6).round() / 1e6;
-        Scale::over(kind, values.iter().copied(), true)
-            .ticks()
-            .into_iter()
-            .map(rounded)
-            .collect()
+        let scale = Scale::fit(kind, values.iter().copied(), 0.04);
+        scale.ticks(TICKS).0.into_iter().map(rounded).collect()
     }
 
     #[test]
@@ -191,6 +230,21 @@ mod tests {
     }
 
     #[test]
+    fn an_axis_fits_its_data_and_says_where_it_is_cut() {
+        let fit = |values: [f64; 2]| Scale::fit(Kind::Linear, values.into_iter(), 0.05);
+        assert_eq!(fit([0.2, 0.9]).cut_at(), None, "zero costs little");
+        let cut = fit([0.62, 0.68]);
+        assert!((cut.cut_at().unwrap() - 0.617).abs() < 1e-9);
+        assert_eq!(
+            ticks(Kind::Linear, &[0.62, 0.68]),
+            [0.62, 0.63, 0.64, 0.65, 0.66, 0.67, 0.68]
+        );
+        assert!(cut.place(0.62) < 0.06 && cut.place(0.68) > 0.94);
+        let lengths = Scale::of_lengths([0.62, 0.68].into_iter());
+        assert_eq!(lengths.cut_at(), None, "a length begins at zero");
+    }
+
+    #[test]
     fn nothing_or_one_value_is_a_range_too() {
         for kind in [
             Kind::Linear,
@@ -200,7 +254,7 @@ mod tests {
             Kind::Log2,
         ] {
             for values in [&[][..], &[0.0], &[7.0], &[f64::NAN, f64::INFINITY]] {
-                let scale = Scale::over(kind, values.iter().copied(), false);
+                let scale = Scale::fit(kind, values.iter().copied(), 0.0);
                 assert!(scale.low < scale.high, "{kind:?} {values:?}");
                 assert!(scale.place(7.0).is_finite());
             }
@@ -209,7 +263,7 @@ mod tests {
 
     #[test]
     fn places_keep_their_order() {
-        let scale = Scale::over(Kind::Log2, [1.0, 16.0].into_iter(), false);
+        let scale = Scale::fit(Kind::Log2, [1.0, 16.0].into_iter(), 0.0);
         assert!((scale.place(4.0) - 0.5).abs() < 1e-9);
         assert!(scale.place(0.0) <= 0.0);
     }
