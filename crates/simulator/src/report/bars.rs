@@ -64,7 +64,7 @@ impl Bars {
         for (kind, colour) in self.kinds {
             write!(
                 out,
-                "<li class=\"c{colour}\"><svg viewBox=\"0 0 22 10\"><rect class=\"bar\" width=\"22\" height=\"10\"/></svg>{kind}</li>"
+                "<li><svg class=\"c{colour}\" viewBox=\"0 0 22 10\"><rect class=\"bar\" width=\"22\" height=\"10\"/></svg>{kind}</li>"
             )?;
         }
         out.push_str("</ul>");

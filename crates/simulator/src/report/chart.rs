@@ -218,6 +218,7 @@ pub(super) fn rules() -> String {
 mod tests {
     use super::super::label::Unit;
     use super::*;
+    use crate::number::real;
 
     fn chart(marks: Marks, lines: usize, points: usize) -> Chart {
         let line = |place: usize| Line {
@@ -225,7 +226,7 @@ mod tests {
             look: Look::of(place),
             notes: vec!["10 MiB".to_owned()],
             points: (0..points)
-                .map(|at| (at as f64, 1.0 / (at + 1) as f64))
+                .map(|at| (real(at as u64), 1.0 / real(at as u64 + 1)))
                 .collect(),
         };
         Chart {

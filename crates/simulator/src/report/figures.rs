@@ -9,6 +9,7 @@ use super::scale::Kind;
 use super::{courses, heat, label};
 use crate::heat::Heat;
 use crate::number::{ratio, real};
+use crate::policy::Policy;
 use crate::result::RunResult;
 use std::fmt;
 use trace::Volume;
@@ -212,7 +213,8 @@ impl<'a> Study<'a> {
         hits: impl Fn(&RunResult) -> f64,
     ) -> Result<Figure, fmt::Error> {
         let point = |run: &RunResult| (run.flash_writes_per_access(), hits(run));
-        let all: Vec<(f64, f64)> = self.runs.iter().map(point).collect();
+        let can_be = self.runs.iter().filter(|run| !knows_the_future(run));
+        let all: Vec<(f64, f64)> = can_be.map(point).collect();
         let points = front(&all);
         let chart = Chart {
             x: Axis::linear("flash blocks written an access", Unit::Number),
@@ -220,19 +222,26 @@ impl<'a> Study<'a> {
             lines: self.by_method(point),
             marks: Marks::Dotted,
             front: (points.len() > 1).then_some(Front {
-                name: "front: no run is better in both",
+                name: "front: nothing that can be built is better in both",
                 points,
             }),
         };
         Ok(Figure {
             title: title.to_owned(),
             caption: "Up is more hits, left is less wear. A line joins a method's sizes; the broad grey one joins \
-                      the runs that no other run beats in both."
+                      the runs that no other beats in both, but for a policy that knows the future."
                 .to_owned(),
             html: chart.html()?,
             is_wide: false,
         })
     }
+}
+
+/// Whether no cache could do it: it shows how much is to be had, and is compared with nothing.
+pub(super) fn knows_the_future(run: &RunResult) -> bool {
+    run.policy
+        .parse::<Policy>()
+        .is_ok_and(|policy| policy.knows_the_future())
 }
 
 fn axis(label: &'static str, kind: Kind, unit: Unit) -> Axis {
@@ -270,6 +279,21 @@ mod tests {
         ];
         assert_eq!(front(&points), [(0.1, 0.2), (0.3, 0.4), (0.9, 0.5)]);
         assert!(front(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_policy_that_knows_the_future_is_on_no_front() {
+        let mut runs = vec![some_run("lru", 100), some_run("fifo", 100)];
+        runs[1].counters.read_hits = 20;
+        runs[1].counters.flash_fill_blocks = 20;
+        runs.push(some_run("belady", 100));
+        runs[2].counters.read_hits = 70;
+        runs[2].counters.flash_fill_blocks = 10;
+        let figures = of_runs(&runs, 0).unwrap();
+        assert!(
+            figures[1].html.contains("class=\"front\""),
+            "belady hides the others"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The footprint of a volume as SVG: time along, address up, the darker the more accesses.
 
-use super::label;
+use super::label::{self, Unit};
 use super::scale::{Kind, Scale, TICKS};
 use crate::heat::{COLUMNS, HeatMap, ROWS};
 use crate::number::real;
@@ -112,22 +112,23 @@ fn shade_of(blocks: u64, most: f64) -> u64 {
 
 fn axes(out: &mut String, map: &HeatMap, axis: Axis, extent: &Extent) -> fmt::Result {
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-    let (time_kind, write_time): (Kind, fn(f64) -> String) = match axis {
-        Axis::TimeUs => (Kind::Time, label::time_us),
-        Axis::Accesses => (Kind::Linear, label::count),
+    let (time_kind, unit) = match axis {
+        Axis::TimeUs => (Kind::Time, Unit::Time),
+        Axis::Accesses => (Kind::Linear, Unit::Count),
     };
     let (time, address) = (
         real(map.column) * real(extent.columns),
         real(map.row_bytes) * real(extent.rows),
     );
     let times = Scale::up_to(time_kind, time);
-    for tick in times.ticks(TICKS).0 {
+    let (ticks, step) = times.ticks(TICKS);
+    for tick in ticks {
         write!(
             out,
             "<text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             LEFT + times.place(tick) * (right - LEFT),
             bottom + 16.0,
-            write_time(tick),
+            unit.tick(tick, step),
         )?;
     }
     let addresses = Scale::up_to(Kind::Bytes, address);

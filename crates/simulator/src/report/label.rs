@@ -15,6 +15,9 @@ pub(super) enum Unit {
     Number,
 }
 
+/// A day in microseconds.
+const DAY_US: f64 = 86_400e6;
+
 impl Unit {
     /// A value by itself.
     pub(super) fn text(self, value: f64) -> String {
@@ -32,6 +35,8 @@ impl Unit {
         match self {
             Self::Part => format!("{}%", decimals(value * 100.0, places(step * 100.0))),
             Self::Number => decimals(value, places(step)),
+            Self::Time if value == 0.0 => "0".to_owned(),
+            Self::Time if step >= DAY_US => format!("{} d", decimals(value / DAY_US, 1)),
             Self::Bytes | Self::Count | Self::Time => self.text(value),
         }
     }
@@ -137,6 +142,9 @@ mod tests {
         assert_eq!(Unit::Number.tick(1.25, 0.05), "1.25");
         assert_eq!(Unit::Number.tick(2.0, 1.0), "2");
         assert_eq!(Unit::Bytes.tick(4096.0, 0.0), "4 KiB");
+        assert_eq!(Unit::Time.tick(0.0, DAY_US), "0");
+        assert_eq!(Unit::Time.tick(DAY_US, DAY_US), "1 d");
+        assert_eq!(Unit::Time.tick(DAY_US, DAY_US / 2.0), "24 h");
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Look {
 
     /// Writes one of its marks, without its end: a title may follow.
     pub(super) fn begin_mark(self, out: &mut String, x: f64, y: f64) -> fmt::Result {
-        let class = if self.dash % 2 == 0 {
+        let class = if self.dash.is_multiple_of(2) {
             "mark"
         } else {
             "mark hollow"

@@ -136,10 +136,16 @@ impl Scale {
         let exponent = |value: f64| value.ln() / base.ln();
         let (low, high) = (exponent(self.low), exponent(self.high));
         let all = multiples(low - 1e-9, high + 1e-9, 1.0);
-        if all.len() < 3 && base > 2.0 {
+        if all.len() < 3 {
+            // Too few powers to read anything from: round values between them too.
+            let digits: &[f64] = if base > 2.0 {
+                &[1.0, 2.0, 5.0]
+            } else {
+                &[1.0, 1.25, 1.5, 1.75]
+            };
             let mut ticks = Vec::new();
             for power in multiples(low.floor(), high.ceil(), 1.0) {
-                ticks.extend([1.0, 2.0, 5.0].map(|digit| digit * base.powf(power)));
+                ticks.extend(digits.iter().map(|digit| digit * base.powf(power)));
             }
             ticks.retain(|tick| (self.low * 0.999..=self.high * 1.001).contains(tick));
             return ticks;
@@ -226,6 +232,10 @@ mod tests {
         assert_eq!(
             ticks(Kind::Log2, &[1000.0, 9000.0]),
             [1024.0, 2048.0, 4096.0, 8192.0]
+        );
+        assert_eq!(
+            ticks(Kind::Log2, &[2900.0, 5700.0]),
+            [3072.0, 3584.0, 4096.0, 5120.0]
         );
     }
 

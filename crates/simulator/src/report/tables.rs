@@ -1,10 +1,9 @@
 //! The tables of a report: the best at each size, all runs, volumes. Counts are short, with all their digits where
 //! the reader points; the first column and the heads stay in sight when a table is scrolled.
 
-use super::figures::Study;
+use super::figures::{Study, knows_the_future};
 use super::label::{self, escape, percent_exact};
 use crate::number::{ratio, real};
-use crate::policy::Policy;
 use crate::result::RunResult;
 use std::fmt::{self, Write};
 
@@ -64,7 +63,7 @@ const COLUMNS: [Column; 14] = [
         |run| Some(run.flash_writes_per_access()),
         three,
     ),
-    Column::less(
+    Column::any(
         "write amplifi\u{ad}cation",
         |run| Some(run.counters.write_amplification()),
         three,
@@ -143,7 +142,7 @@ impl Column {
         let first = values.next()?;
         let (mut best, mut differs) = (first, false);
         for value in values {
-            differs |= value != first;
+            differs |= value.total_cmp(&first).is_ne();
             let wins = match better {
                 Better::More => value > best,
                 Better::Less => value < best,
@@ -171,13 +170,6 @@ impl Column {
         }
         write!(out, "<td{class}>{text}</td>")
     }
-}
-
-/// Whether no cache could do it: it shows how much is to be had, and is compared with nothing.
-fn knows_the_future(run: &RunResult) -> bool {
-    run.policy
-        .parse::<Policy>()
-        .is_ok_and(|policy| policy.knows_the_future())
 }
 
 fn part(some: u64, all: u64) -> Option<f64> {
