@@ -8,7 +8,7 @@ use std::io::{self, Write};
 ///
 /// # Errors
 /// If `out` cannot be written to.
-pub fn write(out: &mut impl Write, runs: &[RunResult]) -> io::Result<()> {
+pub fn write(out: &mut impl Write, runs: &[&RunResult]) -> io::Result<()> {
     let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
     writeln!(out, "{}", names.join(","))?;
     for run in runs {
@@ -42,7 +42,7 @@ mod tests {
         let mut runs = vec![crate::result::tests::some_run("lru", 7); 2];
         runs[1].latency = None;
         let mut text = Vec::new();
-        write(&mut text, &runs).unwrap();
+        write(&mut text, &runs.iter().collect::<Vec<_>>()).unwrap();
         let text = String::from_utf8(text).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);

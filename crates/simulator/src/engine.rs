@@ -15,7 +15,8 @@
 
 use crate::account::Run;
 use crate::error::SimError;
-use std::panic::resume_unwind;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle, scope};
@@ -98,22 +99,56 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Passes the rest of `source` through `runs`, on that many threads beside the reader; one means that
+/// A run, or why it has ended before the trace did: what ends one run does not end the others.
+pub(crate) struct Job(Result<Box<Run>, SimError>);
+
+impl Job {
+    /// The run, unless it could not be made.
+    pub(crate) fn new(run: Result<Run, SimError>) -> Self {
+        Self(run.map(Box::new))
+    }
+
+    /// The next requests of the trace.
+    pub(crate) fn batch(&mut self, batch: &Batch) {
+        let Ok(run) = &mut self.0 else {
+            return;
+        };
+        // A run shares nothing: what its panic leaves half done is dropped with it.
+        let done = catch_unwind(AssertUnwindSafe(|| run.batch(batch)));
+        if let Err(panic) = done {
+            self.0 = Err(SimError::Panicked(words(&*panic)));
+        }
+    }
+
+    /// The run at the trace's end.
+    pub(crate) fn finish(self) -> Result<Run, SimError> {
+        self.0.map(|run| *run)
+    }
+}
+
+/// What a panic says.
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a word").to_owned()
+}
+
+/// Passes the rest of `source` through `jobs`, on that many threads beside the reader; one means that
 /// the reader does everything. `each` sees every batch once.
 ///
 /// # Errors
 /// If the trace cannot be read to its end.
 pub(crate) fn drive(
     source: &mut Source<'_>,
-    runs: Vec<Run>,
+    jobs: Vec<Job>,
     threads: usize,
     each: &mut dyn FnMut(&Batch),
-) -> Result<Vec<Run>, SimError> {
+) -> Result<Vec<Job>, SimError> {
     if threads <= 1 {
-        return drive_here(source, runs, each);
+        return drive_here(source, jobs, each);
     }
     scope(|scope| {
-        let workers = hire(scope, runs, threads);
+        let workers = hire(scope, jobs, threads);
         let fed = feed(source, &workers, each);
         let done = dismiss(workers);
         fed.map(|()| done)
@@ -122,21 +157,21 @@ pub(crate) fn drive(
 
 fn drive_here(
     source: &mut Source<'_>,
-    mut runs: Vec<Run>,
+    mut jobs: Vec<Job>,
     each: &mut dyn FnMut(&Batch),
-) -> Result<Vec<Run>, SimError> {
+) -> Result<Vec<Job>, SimError> {
     let mut batch = Batch::default();
     while source.next(&mut batch)? {
         each(&batch);
-        for run in &mut runs {
-            run.batch(&batch);
+        for job in &mut jobs {
+            job.batch(&batch);
         }
     }
-    Ok(runs)
+    Ok(jobs)
 }
 
-/// A run with its place among all.
-type Placed = (usize, Run);
+/// A job with its place among all.
+type Placed = (usize, Job);
 
 struct Worker<'scope> {
     packs: SyncSender<Arc<Pack>>,
@@ -145,14 +180,14 @@ struct Worker<'scope> {
 
 fn hire<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    runs: Vec<Run>,
+    jobs: Vec<Job>,
     threads: usize,
 ) -> Vec<Worker<'scope>> {
-    let hands = threads.min(runs.len()).max(1);
+    let hands = threads.min(jobs.len()).max(1);
     let mut shares: Vec<Vec<Placed>> = (0..hands).map(|_| Vec::new()).collect();
     // Neighbours are sizes of one policy and cost about the same: dealt out, not cut in pieces.
-    for (place, run) in runs.into_iter().enumerate() {
-        shares[place % hands].push((place, run));
+    for (place, job) in jobs.into_iter().enumerate() {
+        shares[place % hands].push((place, job));
     }
     let hire = |share| {
         let (packs, arriving) = sync_channel(PACKS_QUEUED);
@@ -162,15 +197,15 @@ fn hire<'scope>(
     shares.into_iter().map(hire).collect()
 }
 
-fn work(mut runs: Vec<Placed>, packs: &Receiver<Arc<Pack>>) -> Vec<Placed> {
+fn work(mut jobs: Vec<Placed>, packs: &Receiver<Arc<Pack>>) -> Vec<Placed> {
     for pack in packs {
-        for (_, run) in &mut runs {
+        for (_, job) in &mut jobs {
             for batch in pack.batches() {
-                run.batch(batch);
+                job.batch(batch);
             }
         }
     }
-    runs
+    jobs
 }
 
 fn feed(
@@ -193,22 +228,22 @@ fn feed(
             return Ok(());
         }
         for worker in workers {
-            // A worker that is gone has panicked, which `dismiss` passes on.
+            // A worker that is gone has panicked outside of its jobs, which `dismiss` passes on.
             let _ = worker.packs.send(Arc::clone(slot));
         }
         next += 1;
     }
 }
 
-fn dismiss(workers: Vec<Worker<'_>>) -> Vec<Run> {
+fn dismiss(workers: Vec<Worker<'_>>) -> Vec<Job> {
     let mut all: Vec<Placed> = Vec::new();
     for worker in workers {
         drop(worker.packs);
         match worker.handle.join() {
-            Ok(runs) => all.extend(runs),
+            Ok(jobs) => all.extend(jobs),
             Err(panic) => resume_unwind(panic),
         }
     }
     all.sort_by_key(|(place, _)| *place);
-    all.into_iter().map(|(_, run)| run).collect()
+    all.into_iter().map(|(_, job)| job).collect()
 }

@@ -3,6 +3,7 @@
 use crate::policy::PolicyError;
 use crate::size::SizeError;
 use trace::{OpenError, ReadError, SplitError};
+use units::Bytes;
 
 /// Why a simulation ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +35,17 @@ pub enum SimError {
         u32::MAX
     )]
     TooLongForTheFuture,
+    /// A run does not fit in the memory.
+    #[error("it takes about {needs} of memory, and {limit} are allowed")]
+    Memory {
+        /// What the program would take with it.
+        needs: Bytes,
+        /// What it may take.
+        limit: Bytes,
+    },
+    /// The code of a policy panicked; the run has no result, others have theirs.
+    #[error("the policy's code panicked: {0}")]
+    Panicked(String),
     /// The trace has no reads and writes.
     #[error("the trace has no reads and no writes")]
     Empty,

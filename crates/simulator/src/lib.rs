@@ -9,6 +9,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`study`] | policies x sizes over a trace: what is asked, and the passes it takes |
+//! | `memory`, `plan` | what runs take, and which of them go at once |
 //! | `engine` | one reading of a trace feeds many runs on many cores |
 //! | `cache` | caches under simulation: policies over blocks in place, the daemon's log of segments |
 //! | `account` | one run: counts, samples, latency |
@@ -41,9 +42,11 @@ pub mod gather;
 mod heat;
 pub mod latency;
 pub mod manifest;
+mod memory;
 mod number;
 mod outcome;
 pub mod parquet;
+mod plan;
 pub mod policy;
 pub mod prefetch;
 pub mod report;
@@ -61,11 +64,12 @@ pub use error::SimError;
 pub use heat::{Heat, HeatMap};
 pub use latency::{Arrival, LatencySettings};
 pub use manifest::{Manifest, TraceFile};
+pub use plan::{Limits, Plan};
 pub use policy::{Admission, Host, Policy, Staging};
 pub use result::RunResult;
 pub use series::{Axis, Interval, Sample, Series, VmSample};
 pub use size::{CacheSize, SizeError};
-pub use study::{Study, StudyResult};
+pub use study::{Failure, Observer, Study, StudyResult};
 pub use tenancy::{Measure, Settings as HostSettings, Spare, Window};
 pub use tier::Tier;
 pub use warmup::Warmup;

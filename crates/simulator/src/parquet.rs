@@ -21,7 +21,7 @@ pub const MANIFEST_KEY: &str = "hearth.manifest";
 ///
 /// # Errors
 /// If `out` cannot be written to.
-pub fn write(out: impl Write + Send, runs: &[RunResult], manifest: &str) -> Result<()> {
+pub fn write(out: impl Write + Send, runs: &[&RunResult], manifest: &str) -> Result<()> {
     let fields = COLUMNS.iter().map(|column| field(column).map(Arc::new));
     let schema = Type::group_type_builder("runs")
         .with_fields(fields.collect::<Result<_>>()?)
@@ -104,7 +104,7 @@ mod tests {
         let mut runs = vec![some_run("lru", 100), some_run("s3fifo", 200)];
         runs[1].latency = None;
         let mut bytes = Vec::new();
-        write(&mut bytes, &runs, "{}").unwrap();
+        write(&mut bytes, &runs.iter().collect::<Vec<_>>(), "{}").unwrap();
         let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
         let notes = reader
             .metadata()

@@ -18,6 +18,7 @@ use crate::cache::in_place::{Blocks, InPlace};
 use crate::cache::segments::{Segments, segment_for};
 use crate::cache::shared::Shared;
 use crate::cache::{CacheModel, Maker};
+use crate::memory::{self, Facts};
 use crate::write_policy::WritePolicy;
 use flash_format::{FormatError, Geometry};
 use policy::admission::Share;
@@ -252,6 +253,18 @@ impl Policy {
             | Self::Custom(_)
             | Self::Divided(_) => false,
             Self::Guarded(guarded) => guarded.policy.knows_the_future(),
+        }
+    }
+
+    /// Bytes of a cache of that many blocks, estimated.
+    pub(crate) fn memory(&self, blocks: u64, facts: &Facts) -> u64 {
+        match self {
+            Self::InPlace { .. } | Self::Custom(_) => memory::IN_PLACE.of(blocks, facts),
+            Self::Guarded(_) => memory::ADMITTED.of(blocks, facts),
+            Self::Segment { .. } => memory::LOG.of(blocks, facts),
+            Self::Shared(_) => memory::IN_PLACE.of(blocks, facts) + memory::of_vms(facts),
+            Self::Daemon => memory::DIVIDED.of(blocks, facts) + memory::of_vms(facts),
+            Self::Divided(divided) => divided.memory(blocks, facts),
         }
     }
 

@@ -1,31 +1,39 @@
 //! A study: some policies at some sizes over one trace.
 //!
 //! ```text
-//!   if a size is a part of the footprint, the warm-up a part of the trace, or a policy knows the future:
-//!     first pass: distinct blocks, accesses, next uses
-//!   first batch: has the trace times?
-//!   pass: reader ─► runs ─► results
+//!   if a size is a part of the footprint, the warm-up a part of the trace, a policy knows the future, or the
+//!   runs are to be planned:
+//!     survey: distinct blocks, accesses, next uses ─► plan: which runs go at once
+//!   each pass of the plan:
+//!     first batch: has the trace times?
+//!     reader ─► its runs ─► results, which go out
 //! ```
+//!
+//! A run that cannot be made, does not fit or panics costs no other run its result.
 
-use crate::account::{Finished, Run, Start};
+mod answer;
+mod needs;
+
+use crate::account::{Run, Start};
 use crate::cache::tiered::Tiered;
 use crate::cache::{CacheModel, Maker};
-use crate::counters::Counters;
-use crate::engine::{Source, drive};
+use crate::engine::{Job, Source, drive};
 use crate::error::SimError;
 use crate::future::{Future, Uses};
 use crate::heat::Heat;
 use crate::latency::{Arrival, LatencyModel, LatencySettings};
+use crate::memory::Facts;
 use crate::number::length;
+use crate::plan::{Limits, Plan};
 use crate::policy::Policy;
-use crate::result::{LatencyResult, RunResult, UsedBlocks, VmResult, VolumeResult};
-use crate::series::{Interval, Series, VmSample};
+use crate::result::RunResult;
+use crate::series::{Interval, Series};
 use crate::size::CacheSize;
 use crate::tier::Tier;
 use crate::warmup::Warmup;
 use crate::write_policy::{WriteMiss, WritePolicy};
 use std::num::NonZeroUsize;
-use trace::{Batch, OpenError, Reader, Splitter, Volume, Volumes};
+use trace::{Batch, OpenError, Reader, Splitter, Volume};
 use units::Bytes;
 
 /// What is asked of every trace.
@@ -58,11 +66,52 @@ pub struct Study {
     pub threads: NonZeroUsize,
 }
 
+/// Opens a trace from its beginning.
+pub type Open<'a> = dyn FnMut() -> Result<Box<dyn Reader>, OpenError> + 'a;
+
+/// Who hears of a study while it goes on.
+pub trait Observer {
+    /// So many blocks were accessed in all readings so far. Called now and then.
+    fn accessed(&mut self, blocks: u64);
+
+    /// The runs will go so. Called once, before the first.
+    fn planned(&mut self, plan: &Plan);
+
+    /// These are all results so far, in the order of the runs. Called after each pass.
+    fn ended(&mut self, runs: &[RunResult]);
+}
+
+/// Nobody but who counts accesses.
+struct Counting<'a>(&'a mut dyn FnMut(u64));
+
+impl Observer for Counting<'_> {
+    fn accessed(&mut self, blocks: u64) {
+        (self.0)(blocks);
+    }
+
+    fn planned(&mut self, _: &Plan) {}
+
+    fn ended(&mut self, _: &[RunResult]) {}
+}
+
+/// A run without a result.
+#[derive(Debug)]
+pub struct Failure {
+    /// Its policy.
+    pub policy: String,
+    /// Its size, as it was given.
+    pub size: String,
+    /// Why.
+    pub error: SimError,
+}
+
 /// What a study found out about a trace.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct StudyResult {
     /// The runs: policies in their order, each at the sizes in their order.
     pub runs: Vec<RunResult>,
+    /// Runs without a result.
+    pub failures: Vec<Failure>,
     /// Where its accesses lie, if asked for.
     pub heat: Option<Heat>,
     /// Its volumes, by their places.
@@ -75,8 +124,17 @@ pub struct StudyResult {
 #[derive(Clone, Debug, Default)]
 struct Survey {
     footprint: u32,
-    accesses: u64,
     future: Option<Future>,
+    facts: Facts,
+}
+
+/// What one pass found out.
+struct Passed {
+    runs: Vec<Result<RunResult, SimError>>,
+    heat: Option<Heat>,
+    volumes: Vec<Volume>,
+    duration_us: u64,
+    accesses: u64,
 }
 
 /// What one run is of.
@@ -87,13 +145,25 @@ struct Case<'a> {
     tier: Option<&'a Tier>,
 }
 
+impl Case<'_> {
+    fn failed(self, error: SimError) -> Failure {
+        Failure {
+            policy: self.policy.to_string(),
+            size: self.size.to_string(),
+            error,
+        }
+    }
+}
+
 /// What every pass sees.
 struct Sight<'a> {
     accesses: u64,
     first_us: Option<u64>,
     last_us: u64,
     heat: Option<Heat>,
-    progress: &'a mut dyn FnMut(u64),
+    /// Accesses of the readings before.
+    before: u64,
+    observer: &'a mut dyn Observer,
 }
 
 impl Sight<'_> {
@@ -110,7 +180,7 @@ impl Sight<'_> {
             }
         }
         self.accesses += length(batch.keys.len());
-        (self.progress)(self.accesses);
+        self.observer.accessed(self.before + self.accesses);
     }
 }
 
@@ -126,23 +196,117 @@ impl Study {
             || self.policies.iter().any(Policy::knows_the_future)
     }
 
-    /// Runs everything over the trace that `open` opens from its beginning, once or twice.
-    /// `progress` hears now and then how many blocks were accessed, in both passes.
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.cases().count()
+    }
+
+    /// Runs everything over the trace that `open` opens from its beginning, once or twice, with all runs at
+    /// once. `progress` hears now and then how many blocks were accessed, in both readings.
     ///
     /// # Errors
-    /// If the trace cannot be opened or read to its end, or does not have what is asked for.
+    /// If the trace cannot be opened or read to its end, or does not have what is asked for; and if a run has
+    /// no result.
     pub fn run(
         &self,
         trace: &str,
-        open: &mut dyn FnMut() -> Result<Box<dyn Reader>, OpenError>,
+        open: &mut Open<'_>,
         progress: &mut dyn FnMut(u64),
     ) -> Result<StudyResult, SimError> {
-        let mut survey = Survey::default();
-        if self.reads_twice() {
-            survey = self.survey(&mut *open()?, progress)?;
+        let mut result = self.run_within(trace, open, &Limits::NONE, &mut Counting(progress))?;
+        if result.failures.is_empty() {
+            return Ok(result);
         }
-        let mut reader = open()?;
-        let mut source = Source::new(&mut *reader, Splitter::new(self.block));
+        Err(result.failures.swap_remove(0).error)
+    }
+
+    /// The same within `limits`: as many runs at once as fit, one reading of the trace for each pass.
+    ///
+    /// # Errors
+    /// If the trace cannot be opened or read to its end, or does not have what all runs ask for.
+    pub fn run_within(
+        &self,
+        trace: &str,
+        open: &mut Open<'_>,
+        limits: &Limits,
+        observer: &mut dyn Observer,
+    ) -> Result<StudyResult, SimError> {
+        let cases: Vec<Case<'_>> = self.cases().collect();
+        let (mut survey, mut before) = (Survey::default(), 0);
+        let plan = if self.reads_twice() || limits.plans {
+            (survey, before) = self.survey(&mut *open()?, observer)?;
+            self.plan(&cases, &survey, limits)
+        } else {
+            Plan::blind(cases.len())
+        };
+        observer.planned(&plan);
+        let mut result = StudyResult {
+            runs: Vec::new(),
+            failures: Vec::new(),
+            heat: None,
+            volumes: Vec::new(),
+            duration_us: 0,
+        };
+        for (run, needs) in plan.refused() {
+            let limit = limits.memory.unwrap_or(*needs);
+            let error = SimError::Memory {
+                needs: *needs,
+                limit,
+            };
+            result.failures.push(cases[*run].failed(error));
+        }
+        for (number, pass) in plan.passes().iter().enumerate() {
+            let cases: Vec<Case<'_>> = pass.iter().map(|run| cases[*run]).collect();
+            let heat = self.heat && number == 0;
+            let passed = self.pass(
+                trace,
+                &cases,
+                &survey,
+                &mut *open()?,
+                (heat, before),
+                observer,
+            )?;
+            before += passed.accesses;
+            for (case, run) in cases.iter().zip(passed.runs) {
+                match run {
+                    Ok(run) => result.runs.push(run),
+                    Err(error) => result.failures.push(case.failed(error)),
+                }
+            }
+            result.heat = result.heat.or(passed.heat);
+            result.volumes = passed.volumes;
+            result.duration_us = passed.duration_us;
+            observer.ended(&result.runs);
+        }
+        Ok(result)
+    }
+
+    /// What each case takes, and which go at once.
+    fn plan(&self, cases: &[Case<'_>], survey: &Survey, limits: &Limits) -> Plan {
+        let facts = &survey.facts;
+        let of_case = |case: &Case<'_>| {
+            // A size that cannot be had takes nothing: the case says so when it is made.
+            let blocks = |size: CacheSize| size.blocks(self.block, survey.footprint).unwrap_or(0);
+            let frames = case.tier.map_or(0, |tier| blocks(tier.size));
+            let sizes = (blocks(case.size).into(), frames.into());
+            needs::of_run(self, case.policy, sizes, facts)
+        };
+        let each: Vec<Bytes> = cases.iter().map(of_case).collect();
+        let shared = needs::of_study(self, length(cases.len()), facts);
+        Plan::new(&each, shared, limits, self.threads)
+    }
+
+    /// One reading of the trace, for these cases.
+    fn pass(
+        &self,
+        trace: &str,
+        cases: &[Case<'_>],
+        survey: &Survey,
+        reader: &mut dyn Reader,
+        (heat, before): (bool, u64),
+        observer: &mut dyn Observer,
+    ) -> Result<Passed, SimError> {
+        let mut source = Source::new(reader, Splitter::new(self.block));
         let mut first = Batch::default();
         if !source.next(&mut first)? {
             return Err(SimError::Empty);
@@ -156,15 +320,18 @@ impl Study {
             accesses: 0,
             first_us: None,
             last_us: 0,
-            heat: self.heat.then(|| Heat::new(has_time)),
-            progress,
+            heat: heat.then(|| Heat::new(has_time)),
+            before,
+            observer,
         };
         sight.see(&first);
-        let mut runs = self.runs(&survey, has_time)?;
-        for run in &mut runs {
-            run.batch(&first);
+        let start = Start::of(self.warmup, survey.facts.accesses);
+        let job = |case: &Case<'_>| Job::new(self.make(*case, survey, has_time, start));
+        let mut jobs: Vec<Job> = cases.iter().map(job).collect();
+        for job in &mut jobs {
+            job.batch(&first);
         }
-        let runs = drive(&mut source, runs, self.threads.get(), &mut |batch| {
+        let jobs = drive(&mut source, jobs, self.threads.get(), &mut |batch| {
             sight.see(batch);
         })?;
         let volumes = source.reader().volumes().clone();
@@ -172,14 +339,16 @@ impl Study {
         if footprint == 0 {
             return Err(SimError::Empty);
         }
-        let results = self.cases().zip(runs);
-        Ok(StudyResult {
-            runs: results
-                .map(|(case, run)| self.result(trace, case, run.finish(), footprint, &volumes))
-                .collect::<Result<_, _>>()?,
+        let result = |(case, job): (&Case<'_>, Job)| {
+            let finished = job.finish()?.finish();
+            self.result(trace, *case, finished, footprint, &volumes)
+        };
+        Ok(Passed {
+            runs: cases.iter().zip(jobs).map(result).collect(),
             heat: sight.heat,
             volumes: volumes.iter().map(|(_, v)| v.clone()).collect(),
             duration_us: sight.last_us.saturating_sub(sight.first_us.unwrap_or(0)),
+            accesses: sight.accesses,
         })
     }
 
@@ -204,16 +373,25 @@ impl Study {
         }
     }
 
+    /// Reads the trace once for what must be known before the runs; and how many blocks were accessed.
     fn survey(
         &self,
         reader: &mut dyn Reader,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Survey, SimError> {
+        observer: &mut dyn Observer,
+    ) -> Result<(Survey, u64), SimError> {
         let mut source = Source::new(reader, Splitter::new(self.block));
         let looks_ahead = self.policies.iter().any(Policy::knows_the_future);
         let mut future = looks_ahead.then(|| Uses::new(self.write_policy));
         let mut batch = Batch::default();
-        let (mut accesses, mut seen) = (0, 0);
+        let mut accesses = 0;
+        let mut sight = Sight {
+            accesses: 0,
+            first_us: None,
+            last_us: 0,
+            heat: None,
+            before: 0,
+            observer,
+        };
         while source.next(&mut batch)? {
             for request in &batch.requests {
                 if request.record.op.carries_data() {
@@ -223,14 +401,23 @@ impl Study {
                     future.request(request.record.op, batch.keys_of(request));
                 }
             }
-            seen += length(batch.keys.len());
-            progress(seen);
+            sight.see(&batch);
         }
-        Ok(Survey {
-            footprint: source.splitter().distinct(),
-            accesses,
+        let roles = source.reader().volumes().roles();
+        let vms = roles.iter().map(|role| u64::from(role.vm) + 1).max();
+        let footprint = source.splitter().distinct();
+        let survey = Survey {
+            footprint,
             future: future.map(Uses::finish).transpose()?,
-        })
+            facts: Facts {
+                footprint: footprint.into(),
+                accesses,
+                volumes: length(roles.len()),
+                vms: vms.unwrap_or(0),
+                duration_us: sight.last_us.saturating_sub(sight.first_us.unwrap_or(0)),
+            },
+        };
+        Ok((survey, sight.accesses))
     }
 
     /// Every policy at every size behind every memory, in order.
@@ -253,111 +440,38 @@ impl Study {
         self.policies.iter().flat_map(sizes)
     }
 
-    fn runs(&self, survey: &Survey, has_time: bool) -> Result<Vec<Run>, SimError> {
-        let start = Start::of(self.warmup, survey.accesses);
-        let run = |Case { policy, size, tier }: Case<'_>| {
-            let maker = Maker {
-                blocks: size.blocks(self.block, survey.footprint)?,
-                block: self.block,
-                write_policy: self.write_policy,
-                write_miss: self.write_miss_of(policy),
-                future: survey.future.clone(),
-            };
-            let latency = self.latency.map(|settings| {
-                LatencyModel::new(&settings, self.write_policy, self.block, self.seed)
-            });
-            let series = self
-                .interval
-                .map(|interval| Series::new(interval, has_time));
-            let mut cache = policy.build(&maker)?;
-            if let Some(tier) = tier {
-                let blocks = tier.size.blocks(self.block, survey.footprint)?;
-                cache = Box::new(Tiered::new(cache, blocks, &tier.policy)) as Box<dyn CacheModel>;
-            }
-            Ok(Run::new(cache, self.write_policy, self.block, start)
-                .with_latency(latency)
-                .with_series(series))
+    fn make(
+        &self,
+        Case { policy, size, tier }: Case<'_>,
+        survey: &Survey,
+        has_time: bool,
+        start: Start,
+    ) -> Result<Run, SimError> {
+        let maker = Maker {
+            blocks: size.blocks(self.block, survey.footprint)?,
+            block: self.block,
+            write_policy: self.write_policy,
+            write_miss: self.write_miss_of(policy),
+            future: survey.future.clone(),
         };
-        self.cases().map(run).collect()
+        let latency = self
+            .latency
+            .map(|settings| LatencyModel::new(&settings, self.write_policy, self.block, self.seed));
+        let series = self
+            .interval
+            .map(|interval| Series::new(interval, has_time));
+        let mut cache = policy.build(&maker)?;
+        if let Some(tier) = tier {
+            let blocks = tier.size.blocks(self.block, survey.footprint)?;
+            cache = Box::new(Tiered::new(cache, blocks, &tier.policy)) as Box<dyn CacheModel>;
+        }
+        Ok(Run::new(cache, self.write_policy, self.block, start)
+            .with_latency(latency)
+            .with_series(series))
     }
 
     fn write_miss_of(&self, policy: &Policy) -> WriteMiss {
         self.write_miss
             .unwrap_or_else(|| policy.write_miss(self.write_policy))
     }
-
-    fn result(
-        &self,
-        trace: &str,
-        Case { policy, size, tier }: Case<'_>,
-        finished: Finished,
-        footprint: u32,
-        volumes: &Volumes,
-    ) -> Result<RunResult, SimError> {
-        if !finished.is_counting {
-            return Err(SimError::AllWarmup(self.warmup.to_string()));
-        }
-        let latency = finished.times().map(LatencyResult::of);
-        let of_volume = |(counters, (_, volume)): (_, (_, &Volume))| VolumeResult {
-            volume: volume.clone(),
-            counters,
-        };
-        let vms = vms(&finished, volumes);
-        let admission = finished.cache.admission();
-        Ok(RunResult {
-            trace: trace.to_owned(),
-            policy: policy.to_string(),
-            admission: policy.admission().unwrap_or_else(|| "always".to_owned()),
-            allocation: policy.allocation().unwrap_or_else(|| "none".to_owned()),
-            ram_policy: tier.map_or_else(|| "none".to_owned(), |tier| tier.policy.to_string()),
-            ram_blocks: match tier {
-                Some(tier) => tier.size.blocks(self.block, footprint)?,
-                None => 0,
-            },
-            size: size.to_string(),
-            size_blocks: size.blocks(self.block, footprint)?,
-            block_bytes: self.block.get(),
-            write_policy: self.write_policy.name(),
-            write_miss: self.write_miss_of(policy).name(),
-            footprint_blocks: footprint,
-            counters: finished.total,
-            volumes: finished
-                .volumes
-                .into_iter()
-                .zip(volumes.iter())
-                .map(of_volume)
-                .collect(),
-            vms,
-            refused: admission.refusals,
-            admission_memory: admission.memory,
-            used: UsedBlocks {
-                mean: finished.used_blocks_mean,
-                peak: finished.used_blocks_peak,
-                end: finished.cache.used_blocks(),
-                dirty_end: finished.cache.dirty_blocks(),
-            },
-            latency,
-            series: finished.series,
-        })
-    }
-}
-
-/// What each VM of a divided cache had, and what was counted for the volumes that it asked through.
-fn vms(finished: &Finished, volumes: &Volumes) -> Vec<VmResult> {
-    let of = |(vm, has): (u32, VmSample)| {
-        let mut counters = Counters::default();
-        for (role, counted) in volumes.roles().iter().zip(&finished.volumes) {
-            if role.vm == vm {
-                counters += counted;
-            }
-        }
-        VmResult {
-            vm: volumes.vm_name(vm).unwrap_or_default(),
-            counters,
-            share_blocks: has.share_blocks,
-            held_blocks: has.held_blocks,
-            demand_blocks: has.demand_blocks,
-        }
-    };
-    (0..).zip(finished.cache.vms()).map(of).collect()
 }

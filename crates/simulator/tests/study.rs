@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where it goes wrong")]
 
+use policy::replacement::Replacement;
 use proptest::prelude::*;
+use simulator::policy::Custom;
 use simulator::{
-    Arrival, CacheSize, Interval, LatencySettings, Policy, SimError, Study, StudyResult, Tier,
-    Warmup, WriteMiss, WritePolicy,
+    Arrival, CacheSize, Interval, LatencySettings, Limits, Observer, Plan, Policy, RunResult,
+    SimError, Study, StudyResult, Tier, Warmup, WriteMiss, WritePolicy,
 };
 use std::num::NonZeroUsize;
 use trace::{Op, OpenError, ReadError, Reader, Record, Volume, VolumeIndex, Volumes};
@@ -338,5 +340,138 @@ fn memory_in_front_hides_no_use_and_hits_as_its_policy_does_in_place() {
                 assert_eq!(tiered.ram_blocks, 40);
             }
         }
+    }
+}
+
+/// Who notes what a study says.
+#[derive(Default)]
+struct Notes {
+    plan: Option<Plan>,
+    /// Results after each pass.
+    after: Vec<usize>,
+}
+
+impl Observer for Notes {
+    fn accessed(&mut self, _: u64) {}
+
+    fn planned(&mut self, plan: &Plan) {
+        self.plan = Some(plan.clone());
+    }
+
+    fn ended(&mut self, runs: &[RunResult]) {
+        self.after.push(runs.len());
+    }
+}
+
+fn run_within(study: &Study, memory: Option<Bytes>) -> (StudyResult, Notes) {
+    let records = loop_of_hundred(1000);
+    let mut open =
+        || -> Result<Box<dyn Reader>, OpenError> { Ok(Box::new(InMemory::new(&records))) };
+    let limits = Limits {
+        memory,
+        program: Bytes::ZERO,
+        rereads: true,
+        plans: true,
+    };
+    let mut notes = Notes::default();
+    let result = study.run_within("memory", &mut open, &limits, &mut notes);
+    (result.unwrap(), notes)
+}
+
+/// Each run of this trace takes a little more than a quarter of a mebibyte, and reading two.
+#[test]
+fn runs_that_do_not_fit_at_once_go_one_after_the_other_with_the_same_results() {
+    let study = study("lru,fifo,s3-fifo", "10blk,50%");
+    let (at_once, all) = run_within(&study, None);
+    let (in_turn, notes) = run_within(&study, Some(Bytes::kib(2600)));
+    assert_eq!(all.after, [6]);
+    assert_eq!(notes.after, [2, 4, 6], "{:?}", notes.plan);
+    let told = |result: &StudyResult| -> Vec<String> {
+        result
+            .runs
+            .iter()
+            .map(|run| serde_json::to_string(run).unwrap())
+            .collect()
+    };
+    assert_eq!(told(&at_once), told(&in_turn));
+    assert!(notes.plan.unwrap().peak().unwrap() <= Bytes::kib(2600));
+}
+
+#[test]
+fn a_size_that_fails_costs_no_other_its_result() {
+    // No log has ten blocks; twenty million blocks take 680 MB.
+    let mut study = study("lru,segment-clock", "10blk,20000000blk,5000blk");
+    study.interval = Some(Interval::Automatic);
+    let (result, _) = run_within(&study, Some(Bytes::mib(100)));
+    let done: Vec<_> = result
+        .runs
+        .iter()
+        .map(|run| (run.policy.as_str(), run.size_blocks))
+        .collect();
+    assert_eq!(done, [("lru", 10), ("lru", 5000), ("segment-clock", 5000)]);
+    let mut failed: Vec<_> = result
+        .failures
+        .iter()
+        .map(|failure| {
+            (
+                failure.policy.as_str(),
+                failure.size.as_str(),
+                failure.error.to_string(),
+            )
+        })
+        .collect();
+    failed.sort();
+    assert_eq!(failed.len(), 3);
+    assert!(failed[0].2.contains("100MiB are allowed"), "{failed:?}");
+    assert_eq!((failed[1].0, failed[1].1), ("segment-clock", "10blk"));
+    assert!(failed[2].2.contains("100MiB are allowed"), "{failed:?}");
+    assert!(matches!(
+        run(&study, &loop_of_hundred(10)),
+        Err(SimError::Policy(_))
+    ));
+}
+
+/// A cache whose code panics at its tenth access.
+struct Bomb(u32);
+
+impl Replacement<u32> for Bomb {
+    fn access(&mut self, _: u32, _: &mut Vec<u32>) -> bool {
+        self.0 += 1;
+        assert!(self.0 < 10, "the tenth access");
+        false
+    }
+    fn remove(&mut self, _: u32) -> bool {
+        false
+    }
+    fn contains(&self, _: u32) -> bool {
+        false
+    }
+    fn run(&mut self, keys: &[u32], _: &mut [u8]) {
+        for key in keys {
+            self.access(*key, &mut Vec::new());
+        }
+    }
+    fn len(&self) -> u32 {
+        0
+    }
+    fn capacity(&self) -> u32 {
+        10
+    }
+    fn pass(&mut self) {}
+}
+
+#[test]
+fn a_policy_that_panics_costs_no_other_its_result() {
+    for threads in [1, 2] {
+        let mut study = study("lru,fifo", "10blk");
+        study.threads = NonZeroUsize::new(threads).unwrap();
+        let bomb = Custom::new("bomb", |_| Box::new(Bomb(0)));
+        study.policies.insert(1, Policy::Custom(bomb));
+        let (result, _) = run_within(&study, None);
+        let done: Vec<_> = result.runs.iter().map(|run| run.policy.as_str()).collect();
+        assert_eq!(done, ["lru", "fifo"]);
+        let failure = &result.failures[0];
+        assert_eq!(failure.policy, "bomb");
+        assert!(matches!(&failure.error, SimError::Panicked(why) if why == "the tenth access"));
     }
 }

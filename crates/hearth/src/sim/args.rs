@@ -17,6 +17,7 @@ use simulator::{
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use trace::Arrangement;
+use units::Bytes;
 
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
@@ -128,6 +129,11 @@ pub struct Sim {
     /// One for each processor if not given
     #[arg(help_heading = "Running", long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
+    /// What the whole program may take of memory: as many runs go at once as are expected to fit, and the
+    /// trace is read again for the others. If not given, three quarters of what this machine and the
+    /// program's control group have free
+    #[arg(help_heading = "Running", long, value_name = "SIZE")]
+    pub memory: Option<Bytes>,
     /// What decides the latencies that are drawn; the policy random has a seed of its own
     #[arg(help_heading = "Running", long, value_name = "N", default_value_t = 0)]
     pub seed: u64,

@@ -1,8 +1,9 @@
 //! `hearth sim`: traces through caches, by the crate `simulator`.
 //!
 //! ```text
-//!   args ─► study ─► a result for each trace ─┬─► table or JSON on standard output
-//!                                             └─► outputs: csv, Parquet, report, manifest
+//!   args ─► study ─► after each pass ──────────► outputs: csv, Parquet
+//!                └─► a result for each trace ─┬─► table or JSON on standard output
+//!                                             └─► outputs: report, manifest
 //! ```
 
 pub mod args;
@@ -10,18 +11,21 @@ pub mod fleet;
 pub mod gather;
 pub mod groups;
 mod host;
+mod memory;
 pub mod migrate;
 mod outputs;
 pub mod prefetch;
 mod render;
 
 use crate::terminal::exit::{CliError, Exit, chain};
-use crate::terminal::{Progress, to_json};
+use crate::terminal::{Progress, output, to_json};
 use crate::traces::{is_regular, ruins};
 use args::{Of, Sim, Together};
+use memory::Memory;
+use outputs::Outputs;
 use simulator::policy::PolicyError;
 use simulator::study::StudyResult;
-use simulator::{SimError, Study};
+use simulator::{Observer, Plan, RunResult, SimError, Study};
 
 use std::path::PathBuf;
 use trace::info::{Warning, Watch};
@@ -57,30 +61,116 @@ pub(crate) fn run(sim: &Sim, json: bool) -> Result<Vec<u8>, CliError> {
     }
     let study = sim.study()?;
     outputs::check(sim)?;
+    let mut outputs = Outputs::new(sim, &study);
+    let mut memory = Memory::new(sim.memory);
     let mut all = Vec::with_capacity(sim.traces.len());
     // Together the traces are one; else each is one by itself.
     let at_once = sim.together.map_or(1, |_| sim.traces.len());
     for paths in sim.traces.chunks(at_once) {
-        let one = simulate(sim, &study, paths)?;
+        let one = simulate(sim, &study, paths, &all, (&mut outputs, &mut memory))?;
         ruins::tell(&one.name, &one.ruins);
+        outputs.trace_ended(&one)?;
         all.push(one);
     }
-    outputs::write(sim, &study, &all)?;
-    if json {
-        let runs: Vec<_> = all.iter().flat_map(|one| &one.result.runs).collect();
-        return to_json(&runs);
+    if all.iter().all(|one| one.result.runs.is_empty()) {
+        return complete(&all, Vec::new());
     }
-    render::results(&all, sim.volumes)
+    outputs.finish(&all, &memory)?;
+    if let Some(words) = memory.in_words().filter(|_| !json) {
+        eprintln!("{words}");
+    }
+    let text = if json {
+        let runs: Vec<_> = all.iter().flat_map(|one| &one.result.runs).collect();
+        to_json(&runs)?
+    } else {
+        render::results(&all, sim.volumes)?
+    };
+    complete(&all, text)
 }
 
-fn simulate(sim: &Sim, study: &Study, paths: &[PathBuf]) -> Result<Simulated, CliError> {
+/// The answer, if each run has a result. If only some have, it is printed, and the command fails for the others.
+fn complete(all: &[Simulated], text: Vec<u8>) -> Result<Vec<u8>, CliError> {
+    let failures: Vec<String> = all.iter().flat_map(Simulated::failures).collect();
+    let done: usize = all.iter().map(|one| one.result.runs.len()).sum();
+    let first = all
+        .iter()
+        .find_map(|one| Some((one, one.result.failures.first()?)));
+    let Some((one, first)) = first else {
+        return Ok(text);
+    };
+    let mut error = explain(&first.error, &one.name);
+    if done == 0 && failures.len() == 1 {
+        return Err(error);
+    }
+    if done > 0 {
+        output::print(&text)?;
+        error.exit = Exit::Failed;
+    }
+    error.message = format!(
+        "{} of {} runs have no result:\n  {}",
+        failures.len(),
+        failures.len() + done,
+        failures.join("\n  ")
+    );
+    Err(error)
+}
+
+impl Simulated {
+    /// The runs without a result, each with the reason.
+    fn failures(&self) -> impl Iterator<Item = String> {
+        self.result.failures.iter().map(|failure| {
+            format!(
+                "{} at {} over {}: {}",
+                failure.policy,
+                failure.size,
+                self.name,
+                chain(&failure.error)
+            )
+        })
+    }
+}
+
+/// Runs of a study from which on the trace is looked at first, so that they can be planned: a reading more is then
+/// little beside them.
+const PLANNED_RUNS: usize = 4;
+
+/// Who looks at a study: what it has done so far goes to the terminal and to files.
+struct Watching<'a, 'o> {
+    progress: Progress,
+    before: &'a [Simulated],
+    outputs: &'a mut Outputs<'o>,
+    memory: &'a mut Memory,
+}
+
+impl Observer for Watching<'_, '_> {
+    fn accessed(&mut self, blocks: u64) {
+        self.progress.count(blocks);
+    }
+
+    fn planned(&mut self, plan: &Plan) {
+        self.memory.planned(plan);
+    }
+
+    fn ended(&mut self, runs: &[RunResult]) {
+        self.outputs.ended(runs, self.before, self.memory);
+    }
+}
+
+fn simulate(
+    sim: &Sim,
+    study: &Study,
+    paths: &[PathBuf],
+    before: &[Simulated],
+    (outputs, memory): (&mut Outputs<'_>, &mut Memory),
+) -> Result<Simulated, CliError> {
     let names: Vec<String> = paths
         .iter()
         .map(|path| path.display().to_string())
         .collect();
     let name = names.join(" + ");
+    let pipe = paths.iter().find(|path| !is_regular(path));
     if study.reads_twice()
-        && let Some(path) = paths.iter().find(|path| !is_regular(path))
+        && let Some(path) = pipe
     {
         return Err(CliError::new(
             Exit::Usage,
@@ -105,9 +195,17 @@ fn simulate(sim: &Sim, study: &Study, paths: &[PathBuf]) -> Result<Simulated, Cl
         watch = Some(looks);
         Ok(reader)
     };
-    let mut progress = Progress::new("simulating");
-    let result = study.run(&name, &mut open, &mut |blocks| progress.count(blocks));
-    drop(progress);
+    let rereads = pipe.is_none();
+    let plans = rereads && (sim.memory.is_some() || study.runs() >= PLANNED_RUNS);
+    let limits = memory.limits(paths.len(), rereads, plans);
+    let mut watching = Watching {
+        progress: Progress::new("simulating"),
+        before,
+        outputs,
+        memory,
+    };
+    let result = study.run_within(&name, &mut open, &limits, &mut watching);
+    drop(watching);
     let result = result.map_err(|error| explain(&error, &name))?;
     let (format, recognised_by) = known.unwrap_or(("unknown", None));
     Ok(Simulated {
@@ -147,6 +245,12 @@ pub(crate) fn explain(error: &SimError, trace: &str) -> CliError {
         SimError::Split(_) | SimError::Empty => named(Exit::Failed),
         SimError::NoTime(_) => named(Exit::Usage)
             .with_remedy("--depth 32 instead of times; accesses instead of a span of time"),
+        SimError::Memory { .. } => named(Exit::Usage).with_remedy(
+            "a larger --memory, a smaller --size, or the trace as a file if it is a pipe",
+        ),
+        SimError::Panicked(_) => named(Exit::Failed).with_remedy(
+            "report it with the command and the trace; other policies are not concerned",
+        ),
         SimError::AllWarmup(_) => named(Exit::Usage).with_remedy("a shorter --warmup"),
         SimError::Policy(PolicyError::Block(_)) => {
             named(Exit::Usage).with_remedy("leave --block out")

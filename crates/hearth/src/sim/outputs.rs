@@ -2,6 +2,7 @@
 
 use super::Simulated;
 use super::args::{Sim, Together};
+use super::memory::Memory;
 use crate::terminal::exit::{CliError, Exit, chain};
 use crate::terminal::output::{self, to_file};
 use crate::traces::ruins::in_words;
@@ -23,38 +24,110 @@ pub(super) fn check(sim: &Sim) -> Result<(), CliError> {
     output::check(&all, &sim.traces)
 }
 
-/// Writes what was asked for.
-pub(super) fn write(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<(), CliError> {
-    let outputs = [&sim.csv, &sim.parquet, &sim.report, &sim.manifest];
-    if outputs.iter().all(|path| path.is_none()) {
-        return Ok(());
+/// The files of a simulation while it goes on. Tables are written anew after each pass, so that one that is
+/// stopped leaves the rows that were done.
+pub(super) struct Outputs<'a> {
+    sim: &'a Sim,
+    study: &'a Study,
+    files: Vec<TraceFile>,
+    /// Rows of the traces that have ended.
+    rows: Vec<RunResult>,
+}
+
+impl<'a> Outputs<'a> {
+    /// Nothing is written yet.
+    pub(super) const fn new(sim: &'a Sim, study: &'a Study) -> Self {
+        Self {
+            sim,
+            study,
+            files: Vec::new(),
+            rows: Vec::new(),
+        }
     }
-    let manifest = manifest_of(sim, study, all)?;
-    let text = manifest
-        .to_json()
-        .map_err(|error| CliError::of(Exit::Failed, &error))?;
-    let runs: Vec<RunResult> = all.iter().flat_map(|one| one.result.runs.clone()).collect();
-    if let Some(path) = &sim.csv {
-        to_file(path, |out| simulator::csv::write(out, &runs))?;
-        to_file(&manifest::beside(path), |out| out.write_all(&text))?;
+
+    /// These runs of the present trace have ended, all but those of earlier traces.
+    pub(super) fn ended(&self, runs: &[RunResult], all: &[Simulated], memory: &Memory) {
+        if runs.is_empty() && self.rows.is_empty() {
+            return;
+        }
+        // All is written once more at the end: what cannot be written is told there, and the runs go on.
+        let _ = self.tables(runs, all, memory);
     }
-    if let Some(path) = &sim.parquet {
-        to_file(path, |out| {
-            simulator::parquet::write(out, &runs, &String::from_utf8_lossy(&text))
-                .map_err(io::Error::other)
-        })?;
-        to_file(&manifest::beside(path), |out| out.write_all(&text))?;
+
+    /// The present trace has ended.
+    pub(super) fn trace_ended(&mut self, one: &Simulated) -> Result<(), CliError> {
+        self.rows.extend(one.result.runs.iter().map(row));
+        let outputs = [
+            &self.sim.csv,
+            &self.sim.parquet,
+            &self.sim.report,
+            &self.sim.manifest,
+        ];
+        if outputs.iter().any(|path| path.is_some()) {
+            for path in &one.paths {
+                self.files.push(examined(path, one.format)?);
+            }
+        }
+        Ok(())
     }
-    if let Some(path) = &sim.report {
-        let traces: Vec<TraceReport> = all.iter().map(of_trace).collect();
-        let page =
-            report::html(&traces, &manifest).map_err(|error| CliError::of(Exit::Failed, &error))?;
-        to_file(path, |out| out.write_all(page.as_bytes()))?;
+
+    fn tables(
+        &self,
+        runs: &[RunResult],
+        all: &[Simulated],
+        memory: &Memory,
+    ) -> Result<(), CliError> {
+        if self.sim.csv.is_none() && self.sim.parquet.is_none() {
+            return Ok(());
+        }
+        let text = self.manifest(all, memory)?;
+        let rows: Vec<&RunResult> = self.rows.iter().chain(runs).collect();
+        if let Some(path) = &self.sim.csv {
+            to_file(path, |out| simulator::csv::write(out, &rows))?;
+            to_file(&manifest::beside(path), |out| out.write_all(&text))?;
+        }
+        if let Some(path) = &self.sim.parquet {
+            to_file(path, |out| {
+                simulator::parquet::write(out, &rows, &String::from_utf8_lossy(&text))
+                    .map_err(io::Error::other)
+            })?;
+            to_file(&manifest::beside(path), |out| out.write_all(&text))?;
+        }
+        Ok(())
     }
-    if let Some(path) = &sim.manifest {
-        to_file(path, |out| out.write_all(&text))?;
+
+    fn manifest(&self, all: &[Simulated], memory: &Memory) -> Result<Vec<u8>, CliError> {
+        manifest_of(self.sim, self.study, &self.files, all, memory)
+            .to_json()
+            .map_err(|error| CliError::of(Exit::Failed, &error))
     }
-    Ok(())
+
+    /// Writes everything that was asked for: all traces have ended.
+    pub(super) fn finish(self, all: &[Simulated], memory: &Memory) -> Result<(), CliError> {
+        self.tables(&[], all, memory)?;
+        if let Some(path) = &self.sim.report {
+            let traces: Vec<TraceReport> = all.iter().map(of_trace).collect();
+            let manifest = manifest_of(self.sim, self.study, &self.files, all, memory);
+            let page = report::html(&traces, &manifest)
+                .map_err(|error| CliError::of(Exit::Failed, &error))?;
+            to_file(path, |out| out.write_all(page.as_bytes()))?;
+        }
+        if let Some(path) = &self.sim.manifest {
+            let text = self.manifest(all, memory)?;
+            to_file(path, |out| out.write_all(&text))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a row of a table says of a run; the long lists stay where they are.
+fn row(run: &RunResult) -> RunResult {
+    RunResult {
+        volumes: Vec::new(),
+        vms: Vec::new(),
+        series: None,
+        ..run.clone()
+    }
 }
 
 fn of_trace(one: &Simulated) -> TraceReport {
@@ -73,14 +146,13 @@ fn is_file(path: &Path) -> bool {
     text != "-" && !text.starts_with(trace::generate::PREFIX)
 }
 
-fn manifest_of(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<Manifest, CliError> {
-    let mut files = Vec::with_capacity(all.len());
-    let read = all
-        .iter()
-        .flat_map(|one| one.paths.iter().map(move |path| (path, one)));
-    for (path, one) in read {
-        files.push(examined(path, one.format)?);
-    }
+fn manifest_of(
+    sim: &Sim,
+    study: &Study,
+    files: &[TraceFile],
+    all: &[Simulated],
+    memory: &Memory,
+) -> Manifest {
     let texts = |words: &mut dyn Iterator<Item = String>| words.collect::<Vec<_>>();
     let parameters = json!({
         "policies": texts(&mut study.policies.iter().map(ToString::to_string)),
@@ -92,6 +164,8 @@ fn manifest_of(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<Manifest, 
         "block_bytes": study.block.get(),
         "write_policy": study.write_policy.name(),
         "write_miss": study.write_miss.map_or("by policy", WriteMiss::name),
+        "memory": memory.to_json(),
+        "failed": all.iter().flat_map(Simulated::failures).collect::<Vec<_>>(),
         "warmup": study.warmup.to_string(),
         "interval": study.interval.map(|interval| interval.to_string()),
         "latency": study.latency.map(|latency| json!({
@@ -103,7 +177,7 @@ fn manifest_of(sim: &Sim, study: &Study, all: &[Simulated]) -> Result<Manifest, 
             },
         })),
     });
-    Ok(Manifest::new(command(), study.seed, parameters, files))
+    Manifest::new(command(), study.seed, parameters, files.to_vec())
 }
 
 /// What a manifest says of a trace.

@@ -6,10 +6,12 @@ use super::{Policy, PolicyError};
 use crate::cache::divided::{self, Tenants};
 use crate::cache::partitioned::Partitioned;
 use crate::cache::{CacheModel, Maker};
+use crate::memory::{self, Facts};
 use policy::admission::budget::Rate;
 use policy::allocation;
 use tenancy::limits::STAGING_MIN;
-use units::Bytes;
+use tenancy::{Measure, Window};
+use units::{Bytes, Duration};
 
 /// Where the blocks lie.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +72,16 @@ impl Divided {
         })
     }
 
+    /// Bytes of a cache of that many blocks, estimated.
+    pub(super) fn memory(&self, blocks: u64, facts: &Facts) -> u64 {
+        let settings = &self.tenants.settings;
+        let demand = match settings.measure {
+            Measure::Exact => memory::exact_demand(longest(&settings.window), facts),
+            Measure::Sampled(_) => 0,
+        };
+        memory::DIVIDED.of(blocks, facts) + memory::of_vms(facts) + demand
+    }
+
     /// Whether the daemon's log is behind the tenancy.
     pub(super) const fn is_log(&self) -> bool {
         matches!(self.store, Store::Log { .. })
@@ -88,6 +100,14 @@ impl Divided {
     /// What divides the flash.
     pub(super) fn allocation(&self) -> Option<String> {
         (!self.tenants.one_tenant).then(|| self.tenants.settings.allocation.to_string())
+    }
+}
+
+/// The longest window over which demand is measured.
+fn longest(window: &Window) -> Duration {
+    match window {
+        Window::Fixed(length) => *length,
+        Window::Knee { lengths, .. } => lengths.longest(),
     }
 }
 
