@@ -24,7 +24,7 @@ fn every_output_says_where_it_comes_from() {
             "--policy",
             "lru,fifo",
             "--size",
-            "2blk,50%",
+            "1blk,50%",
             "--latency",
             "--csv",
             &csv,
