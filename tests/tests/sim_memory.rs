@@ -6,15 +6,15 @@ use serde_json::Value;
 
 /// Two hundred thousand blocks, each asked for once and every third again, and a time that goes on.
 fn trace() -> String {
-    let mut text = String::new();
-    for block in 0..200_000_u64 {
+    let line = |block: u64| {
         let time = 128_166_372_000_000_000 + block * 10_000;
-        text += &format!("{time},vm,0,Read,{},4096,1\n", block * 4096);
-        if block % 3 == 0 {
-            text += &format!("{time},vm,0,Write,{},4096,1\n", block / 3 * 4096);
+        let read = format!("{time},vm,0,Read,{},4096,1\n", block * 4096);
+        if block.is_multiple_of(3) {
+            return format!("{read}{time},vm,0,Write,{},4096,1\n", block / 3 * 4096);
         }
-    }
-    text
+        read
+    };
+    (0..200_000).map(line).collect()
 }
 
 fn bytes(manifest: &Value, key: &str) -> anyhow::Result<u64> {
