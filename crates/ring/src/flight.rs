@@ -15,7 +15,6 @@ use crate::limits::{PIECES_MAX, SEND_SLICES_MAX, SPARE_MESSAGES_MAX};
 use crate::op::{Completion, Op};
 use block_io::{Buf, Slice};
 use io_uring::{opcode, squeue, types};
-use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
@@ -179,15 +178,7 @@ impl Flights {
         self.free = index;
         self.taken -= 1;
         self.for_disk -= usize::from(flight.is_for_disk);
-        let mut completion = Completion {
-            token: flight.token,
-            result: match usize::try_from(result) {
-                Ok(count) => Ok(count),
-                Err(_) => Err(io::Error::from_raw_os_error(result.wrapping_neg())),
-            },
-            buf: None,
-            slices: Vec::new(),
-        };
+        let mut completion = Completion::bare(flight.token, result);
         match flight.cargo {
             Cargo::Fill { buf, .. } => completion.buf = Some(buf),
             Cargo::Send { mut message, .. } => {

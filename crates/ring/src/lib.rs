@@ -17,7 +17,7 @@
 //!   by the slab from submission until its completion has been reaped; nobody else can reach
 //!   it meanwhile. Dropping a source or the ring never shortens that.
 //! - Every operation submitted is completed exactly once, with success, failure or `ECANCELED`,
-//!   unless its source was dropped.
+//!   unless its source was dropped. A [`Source::signal`] is no such operation: only its failure is told.
 //! - Results are the kernel's: a short transfer is reported as such and judged by the caller.
 
 mod durable;
@@ -30,6 +30,7 @@ mod pace;
 mod registered;
 mod ring;
 mod setup;
+mod signals;
 mod wait;
 mod watch;
 

@@ -145,3 +145,17 @@ pub struct Completion {
     /// The slices of a send, for sending what is left and for reuse of the vector.
     pub slices: Vec<Slice>,
 }
+
+impl Completion {
+    /// Of an operation that owned no memory, by the kernel's result.
+    pub(crate) fn bare(token: u64, result: i32) -> Self {
+        let result = usize::try_from(result)
+            .map_err(|_| io::Error::from_raw_os_error(result.wrapping_neg()));
+        Self {
+            token,
+            result,
+            buf: None,
+            slices: Vec::new(),
+        }
+    }
+}

@@ -11,12 +11,14 @@ use crate::op::{Completion, Op};
 use crate::pace::Pace;
 use crate::registered::Registered;
 use crate::setup;
+use crate::signals::{Failed, Signals};
 use crate::watch::{Unwatched, Watch};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use units::{Duration, Instant};
 
@@ -58,11 +60,14 @@ struct Desk {
     /// Listed in `Inner::ready` already.
     reported: bool,
     open: bool,
+    /// How often it was opened.
+    opening: u32,
 }
 
 pub(crate) struct Inner {
     pub(crate) uring: IoUring,
     registered: Registered,
+    signals: Signals,
     pub(crate) flights: Flights,
     /// Submissions that found the queue full, oldest first.
     backlog: VecDeque<squeue::Entry>,
@@ -96,6 +101,7 @@ impl Ring {
         let uring = setup::create(entries)?;
         let inner = Inner {
             registered: Registered::new(&uring),
+            signals: Signals::new(uring.params().is_feature_skip_cqe_on_success()),
             uring,
             flights: Flights::new(),
             backlog: VecDeque::new(),
@@ -196,6 +202,23 @@ impl Source {
         self.inner.borrow_mut().submit(self.id.0, token, op);
     }
 
+    /// Adds one to an eventfd when the ring's next turn begins, without a completion: the turn goes
+    /// on waiting. Only if it fails a completion with `token` comes, with `EAGAIN` where it
+    /// would wait: the counter is full, or the eventfd is one that blocks. False: this kernel has
+    /// no such operation, and nothing was done; [`Op::Signal`] is for that.
+    #[must_use = "nothing was signalled if this is false"]
+    pub fn signal(&self, token: u16, eventfd: &Rc<OwnedFd>) -> bool {
+        self.inner.borrow_mut().signal(self.id.0, token, eventfd)
+    }
+
+    /// Hands signals that are queued to the kernel now, which costs a system call if there are any.
+    pub fn send_signals(&self) {
+        let mut inner = self.inner.borrow_mut();
+        if !inner.signals.is_empty() {
+            inner.submit_queued();
+        }
+    }
+
     /// The oldest completion not popped yet.
     pub fn pop(&self) -> Option<Completion> {
         self.inner.borrow_mut().desks[self.id.index()]
@@ -243,6 +266,7 @@ impl Inner {
         assert!(!desk.open, "a desk has one owner");
         assert!(desk.in_flight == 0, "a free desk has nothing in flight");
         desk.open = true;
+        desk.opening = desk.opening.wrapping_add(1);
         SourceId(index)
     }
 
@@ -281,6 +305,15 @@ impl Inner {
         let entry = self.flights.board(source, token, op, number);
         self.desks[source as usize].in_flight += 1;
         self.queue(entry);
+    }
+
+    fn signal(&mut self, source: u32, token: u16, eventfd: &Rc<OwnedFd>) -> bool {
+        let opening = self.desks[source as usize].opening;
+        let Some(entry) = self.signals.load(source, opening, token, eventfd) else {
+            return false;
+        };
+        self.queue(entry);
+        true
     }
 
     fn cancel(&mut self, source: Option<u32>) {
@@ -349,6 +382,14 @@ impl Inner {
         self.enters += 1;
         // A refusal leaves the queue as it was; the turn tries again and judges.
         let _refused = self.uring.submit();
+        self.note_taken();
+    }
+
+    /// Lets go of what the kernel needs only until it has taken the queue.
+    fn note_taken(&mut self) {
+        if self.backlog.is_empty() && self.uring.submission().is_empty() {
+            self.signals.were_taken();
+        }
     }
 
     /// One `io_uring_enter` that submits what is queued and waits for `wait` completions.
@@ -371,6 +412,7 @@ impl Inner {
                 unsafe { submitter.enter::<libc::sigset_t>(submit, wait, ENTER_GETEVENTS, None) }
             }
         };
+        self.note_taken();
         match result {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
@@ -389,10 +431,20 @@ impl Inner {
             if entry.user_data() == CANCEL {
                 continue;
             }
+            let (source, completion) = if let Some(failed) = Failed::of(entry.user_data()) {
+                let desk = &self.desks[failed.desk as usize];
+                if !desk.open || !failed.is_of(desk.opening) {
+                    continue;
+                }
+                let token = u64::from(failed.token);
+                (failed.desk, Completion::bare(token, entry.result()))
+            } else {
+                let (source, completion) = self.flights.land(entry.user_data(), entry.result());
+                self.desks[source as usize].in_flight -= 1;
+                (source, completion)
+            };
             count += 1;
-            let (source, completion) = self.flights.land(entry.user_data(), entry.result());
             let desk = &mut self.desks[source as usize];
-            desk.in_flight -= 1;
             if desk.open {
                 desk.letters.push_back(completion);
                 if !desk.reported {
