@@ -1,8 +1,8 @@
 //! Eventfds of QEMU's: read and written without ever waiting for them.
 //!
 //! They are whatever QEMU gave us, shared with it and with the guest's processor. So they are checked
-//! to be eventfds, read only in a way that cannot wait, and written by the ring, which waits in our
-//! place when a counter is full.
+//! to be eventfds, read only in a way that cannot wait, and written by the ring: while it takes the
+//! submissions of a turn if the eventfd does not block, as QEMU's never do; else it waits in our place.
 
 use crate::tokens::Task;
 use block_io::{BufPool, Slice};
@@ -14,6 +14,10 @@ use std::rc::Rc;
 
 /// Bytes of an eventfd's counter.
 const COUNTER_BYTES: usize = 8;
+
+/// Interrupts that are waited for after one that could not be delivered at once: trying costs a
+/// blocking eventfd one failure in so many, and one that blocks no longer is found out soon.
+const SLOW_RINGS: u8 = 64;
 
 /// What the system calls an eventfd.
 const EVENTFD: &[u8] = b"anon_inode:[eventfd]";
@@ -69,6 +73,12 @@ impl Signals {
         self.write(Task::Signal, fd);
     }
 
+    /// Signals an eventfd with the submissions of this turn. False: this kernel cannot do so.
+    fn signal_at_once(&self, missed: Task, fd: &Rc<OwnedFd>) -> bool {
+        let token = u16::try_from(missed.token()).expect("a queue and a kind");
+        self.source.signal(token, fd)
+    }
+
     fn write(&self, task: Task, fd: &Rc<OwnedFd>) {
         let op = Op::Signal {
             eventfd: Rc::clone(fd),
@@ -78,16 +88,20 @@ impl Signals {
     }
 }
 
-/// A queue's interrupt. At most one is on its way; those that come meanwhile are one more.
+/// A queue's interrupt. At most one that the ring waits for is on its way; those that come meanwhile
+/// are one more.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     fd: Option<Rc<OwnedFd>>,
+    /// Interrupts to wait for until one is tried at once again.
+    slow_left: u8,
     is_ringing: bool,
     again: bool,
 }
 
 impl Bell {
     pub(crate) fn set(&mut self, fd: Option<Rc<OwnedFd>>) {
+        self.slow_left = 0;
         self.fd = fd;
     }
 
@@ -102,8 +116,20 @@ impl Bell {
             self.again = true;
             return;
         }
+        let missed = Task::Missed { queue };
+        if self.slow_left == 0 && signals.signal_at_once(missed, fd) {
+            return;
+        }
+        self.slow_left = self.slow_left.saturating_sub(1);
         self.is_ringing = true;
         signals.write(Task::Interrupt { queue }, fd);
+    }
+
+    /// An interrupt was not delivered at once, since its eventfd is full or one that blocks: the ring
+    /// waits for it in our place, and for the next ones.
+    pub(crate) fn missed(&mut self, queue: usize, signals: &Signals) {
+        self.slow_left = SLOW_RINGS;
+        self.ring(queue, signals);
     }
 
     /// An interrupt was delivered, or could not be.

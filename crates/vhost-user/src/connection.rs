@@ -218,6 +218,10 @@ impl Connection {
         }
         if self.phase != Phase::Broken {
             self.requests.publish(&mut self.device, &self.signals);
+            if self.session.holds_reply() {
+                // QEMU does not listen to interrupts behind the reply.
+                self.signals.source().send_signals();
+            }
             if let Err(ended) = self.session.settle(&mut self.device) {
                 self.end(ended);
             }
@@ -328,6 +332,10 @@ impl Connection {
             Task::Interrupt { queue } => {
                 let vring = self.device.queues_mut().vring_mut(queue);
                 vring.interrupted(queue, &self.signals);
+            }
+            Task::Missed { queue } => {
+                let vring = self.device.queues_mut().vring_mut(queue);
+                vring.missed_interrupt(queue, &self.signals);
             }
         }
     }

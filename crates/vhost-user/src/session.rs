@@ -92,6 +92,11 @@ impl Session {
         self.parked.is_some()
     }
 
+    /// Whether QEMU waits for a reply until a queue is idle.
+    pub(crate) fn holds_reply(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Requests taken up that an earlier connection had begun.
     pub(crate) fn resumed(&self) -> u64 {
         self.resumed

@@ -19,6 +19,8 @@ pub(crate) enum Task {
     Kick { queue: usize, generation: u32 },
     /// A queue's interrupt was delivered.
     Interrupt { queue: usize },
+    /// A queue's interrupt was not delivered at once.
+    Missed { queue: usize },
     /// Something else was signalled, and nobody waits for it.
     Signal,
     /// The socket is hung up.
@@ -31,6 +33,7 @@ const KICK: u64 = 2;
 const INTERRUPT: u64 = 3;
 const SIGNAL: u64 = 4;
 const HANG_UP: u64 = 5;
+const MISSED: u64 = 6;
 
 impl Task {
     pub(crate) fn token(self) -> u64 {
@@ -41,6 +44,7 @@ impl Task {
                 u64::from(generation) << 32 | (queue as u64) << 8 | KICK
             }
             Self::Interrupt { queue } => (queue as u64) << 8 | INTERRUPT,
+            Self::Missed { queue } => (queue as u64) << 8 | MISSED,
             Self::Signal => SIGNAL,
             Self::HangUp => HANG_UP,
         }
@@ -57,6 +61,7 @@ impl Task {
             }
             INTERRUPT => Self::Interrupt { queue },
             HANG_UP => Self::HangUp,
+            MISSED => Self::Missed { queue },
             _ => Self::Signal,
         }
     }
@@ -76,6 +81,7 @@ mod tests {
                 generation: u32::MAX,
             },
             Task::Interrupt { queue: 7 },
+            Task::Missed { queue: 63 },
             Task::HangUp,
             Task::Signal,
         ] {

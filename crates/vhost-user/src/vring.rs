@@ -210,6 +210,11 @@ impl Vring {
         self.bell.rang(number, signals);
     }
 
+    /// An interrupt that was to be delivered at once was not.
+    pub(crate) fn missed_interrupt(&mut self, number: usize, signals: &Signals) {
+        self.bell.missed(number, signals);
+    }
+
     /// The eventfd that tells QEMU of a broken ring.
     pub(crate) fn set_error(&mut self, fd: Option<Rc<OwnedFd>>) {
         self.error = fd;

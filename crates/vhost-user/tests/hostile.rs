@@ -5,7 +5,8 @@
 mod support;
 
 use proptest::prelude::*;
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::OFlags;
 use std::os::fd::AsFd;
 use support::driver::{Queue, READ, Style, WRITE};
 use support::{DATA, RAM_BYTES, Rig, disk};
@@ -205,6 +206,27 @@ fn an_eventfd_that_is_full_holds_up_nobody() {
     assert!(rig.front.reply().is_none());
     serves(&mut rig, &mut good);
     rustix::io::read(&full, &mut [0; 8]).unwrap();
+    assert_eq!(rig.reply().code, 11);
+}
+
+#[test]
+fn an_eventfd_that_begins_to_block_is_waited_for() {
+    let (mut rig, mut queue) = Rig::started(&disk(), PLAIN);
+    serves(&mut rig, &mut queue);
+    queue.interrupts();
+    // The descriptor's flags are QEMU's too.
+    let call = queue.call_fd();
+    rustix::fs::fcntl_setfl(&call, OFlags::empty()).unwrap();
+    for _ in 0..3 {
+        queue.want_interrupt(0);
+        serves(&mut rig, &mut queue);
+        rig.until("an interrupt", |_| {
+            let mut watched = [PollFd::new(&call, PollFlags::IN)];
+            poll(&mut watched, Some(&Timespec::default())).unwrap() == 1
+        });
+        assert!(queue.interrupts() > 0);
+    }
+    rig.front.say(&Request::GetRingBase { ring: 0 }, false, &[]);
     assert_eq!(rig.reply().code, 11);
 }
 

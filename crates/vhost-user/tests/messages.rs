@@ -129,6 +129,22 @@ fn a_queue_stops_when_nothing_of_it_is_in_flight() {
 }
 
 #[test]
+fn a_reply_that_says_a_queue_has_stopped_comes_behind_its_interrupt() {
+    let (mut rig, mut queue) = Rig::started(&disk(), plain());
+    queue.request(READ, 0, &[(DATA, 512)]);
+    queue.kick();
+    let asked = rig.take(1).pop().unwrap();
+    rig.front.say(&Request::GetRingBase { ring: 0 }, false, &[]);
+    rig.turn();
+    queue.interrupts();
+    rig.give(asked.key, &[7; 512]);
+    // Without a turn of the ring behind it.
+    rig.connection().poll(&mut Vec::new());
+    assert!(rig.front.reply().is_some());
+    assert_eq!(queue.interrupts(), 1);
+}
+
+#[test]
 fn a_queue_that_is_not_enabled_is_left_alone() {
     let (mut rig, mut queue) = Rig::started(&disk(), plain());
     let enable = |enabled| Request::EnableRing { ring: 0, enabled };
