@@ -266,10 +266,14 @@ impl<A: Area> Queue<A> {
     pub fn be_quiet(&mut self) {
         if !self.is_quiet {
             self.is_quiet = true;
-            if !self.by_index {
+            if self.by_index {
+                // An index that the guest has gone past.
+                let at = ENTRIES + usize::from(self.size) * USED_BYTES;
+                let passed = self.next_available.wrapping_sub(1);
+                self.areas.used.store_u16(at, passed);
+            } else {
                 self.areas.used.store_u16(FLAGS, NO_NOTIFY);
             }
-            // By index, the index asked for before is simply left behind.
         }
     }
 

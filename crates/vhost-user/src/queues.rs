@@ -169,6 +169,16 @@ impl Queues {
         self.to_cancel.drain(..)
     }
 
+    /// Asks the guests of these queues, a bit each, not to kick: each is about to see an answer, and
+    /// has its next request soon. Those that may have something are looked at anyway.
+    pub(crate) fn be_quiet(&mut self, answered: u64) {
+        for queue in bits(answered & !self.pending & !self.quiet, 0) {
+            if self.vrings[queue].be_quiet() {
+                self.quiet |= 1 << queue;
+            }
+        }
+    }
+
     /// Shows guests what was answered in these queues, a bit each, and interrupts them. Gives how many
     /// wanted that.
     pub(crate) fn publish(&mut self, answered: u64, signals: &Signals) -> u64 {

@@ -455,6 +455,9 @@ impl Requests {
     /// Shows guests what was answered, and interrupts them.
     pub(crate) fn publish(&mut self, device: &mut Device, signals: &Signals) {
         let answered = std::mem::take(&mut self.to_publish);
+        if self.is_watched {
+            device.queues_mut().be_quiet(answered);
+        }
         self.counters.interrupts += device.queues_mut().publish(answered, signals);
         device.signal_log(signals);
     }

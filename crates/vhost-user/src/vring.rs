@@ -215,6 +215,19 @@ impl Vring {
         self.bell.missed(number, signals);
     }
 
+    /// Asks the guest not to kick, of a queue that was found empty: it is looked at meanwhile.
+    /// False: nobody looks at it, since it is not served.
+    pub(crate) fn be_quiet(&mut self) -> bool {
+        if !self.is_served() {
+            return false;
+        }
+        let running = self.running.as_mut();
+        running.is_some_and(|running| {
+            running.queue.be_quiet();
+            true
+        })
+    }
+
     /// The eventfd that tells QEMU of a broken ring.
     pub(crate) fn set_error(&mut self, fd: Option<Rc<OwnedFd>>) {
         self.error = fd;

@@ -408,3 +408,25 @@ fn a_guest_that_is_watched_kicks_only_while_nobody_looks() {
         rig.answer(&mut queue);
     }
 }
+
+#[test]
+fn a_guest_that_gets_an_answer_is_looked_at_again() {
+    for style in STYLES {
+        let (mut rig, mut queue) = Rig::started(&disk(), style);
+        rig.watch();
+        for kicks in [true, false, false] {
+            queue.request(READ, 0, &[(DATA, 512)]);
+            assert_eq!(queue.kick(), kicks, "{style:?}");
+            let asked = rig.take(1).pop().unwrap();
+            // The thread sleeps while the disk works, and the guest has to kick meanwhile.
+            assert!(!rig.connection().rest());
+            rig.give(asked.key, &[1; 512]);
+            rig.answer(&mut queue);
+            assert!(rig.connection().is_quiet());
+        }
+        assert!(!rig.connection().rest());
+        queue.request(READ, 0, &[(DATA, 512)]);
+        assert!(queue.kick(), "the thread sleeps, {style:?}");
+        rig.take(1);
+    }
+}
