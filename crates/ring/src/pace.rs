@@ -1,12 +1,11 @@
 //! How a turn waits: what the last turns were like decides whether it looks around awake for a
 //! moment before it sleeps, and whether it looks twice when it was woken.
 //!
-//! Sleeping and being woken cost tens of microseconds, on virtual machines more, and a thread
-//! that sleeps whenever its client works is soon put on the client's CPU, where the two take
-//! turns although another CPU is free. So where things come briskly, a turn waits awake first, for a
-//! disk at most [`DISK_MAX`] and for others [`PEER_MAX`].
+//! Sleeping and being woken cost some microseconds of CPU. So where things come briskly, a turn waits
+//! awake first, for as long as that costs ([`AWAKE_MAX`]): one that goes on for longer costs more than it can
+//! save.
 //!
-//! Where that is mostly in vain it is not done: a disk may need longer than that, and a
+//! Where that is mostly in vain it is not done: most flash needs longer than that, and a
 //! client that shares our CPU (one VM too many, or a scheduler that has put it there) cannot answer
 //! before we sleep. Both are learnt, each from its own waits, and tried again now and then.
 //!
@@ -17,11 +16,8 @@
 
 use units::{Duration, Instant};
 
-/// How long a turn waits awake for others: as long as a fast client thinks.
-const PEER_MAX: Duration = Duration::from_micros(50);
-
-/// And for a disk: as long as fast flash takes with one request, in a virtual machine too.
-const DISK_MAX: Duration = Duration::from_micros(100);
+/// How long a turn waits awake: about the CPU time of one sleep.
+pub(crate) const AWAKE_MAX: Duration = Duration::from_micros(10);
 
 /// A turn that came later than this was not brisk.
 const BRISK_MAX: Duration = Duration::from_micros(500);
@@ -61,16 +57,6 @@ pub(crate) enum Awaited {
     Peer,
 }
 
-impl Awaited {
-    /// How long one waits awake for it.
-    pub(crate) const fn awake_max(self) -> Duration {
-        match self {
-            Self::Disk => DISK_MAX,
-            Self::Peer => PEER_MAX,
-        }
-    }
-}
-
 /// How a wait went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -78,7 +64,7 @@ pub(crate) enum Outcome {
     AtOnce,
     /// Awake for some time; then, if in vain, asleep.
     Awake {
-        /// There was nothing in all of [`Awaited::awake_max`].
+        /// There was nothing in all of [`AWAKE_MAX`].
         in_vain: bool,
     },
     /// Asleep from the beginning.
@@ -150,7 +136,7 @@ impl Pace {
     pub(crate) fn stays_awake(&self, awaited: Awaited) -> bool {
         !self.sleeps
             && self.brisk_turns >= BRISK_TURNS
-            && self.allowance_ns >= awaited.awake_max().as_nanos()
+            && self.allowance_ns >= AWAKE_MAX.as_nanos()
             && self.trials[awaited as usize].is_due()
     }
 
@@ -179,9 +165,7 @@ impl Pace {
         self.last = now;
         self.allowance_ns = ALLOWANCE_MAX.as_nanos().min(self.allowance_ns + earned_ns);
         if outcome == (Outcome::Awake { in_vain: true }) {
-            self.allowance_ns = self
-                .allowance_ns
-                .saturating_sub(awaited.awake_max().as_nanos());
+            self.allowance_ns = self.allowance_ns.saturating_sub(AWAKE_MAX.as_nanos());
         }
         self.crowd_turns = if completions > 1 {
             CROWD_TURNS
@@ -222,11 +206,10 @@ mod tests {
         /// One completion, which takes so long if the thread is asleep or awake; whether it was.
         fn turn(&mut self, awaited: Awaited, asleep: Duration, awake: Duration) -> bool {
             let stays = self.pace.stays_awake(awaited);
-            let most = awaited.awake_max();
-            let in_vain = awake >= most;
+            let in_vain = awake >= AWAKE_MAX;
             let (wait, outcome) = if stays {
-                self.awake_ns += awake.min(most).as_nanos();
-                self.vain_ns += u64::from(in_vain) * most.as_nanos();
+                self.awake_ns += awake.min(AWAKE_MAX).as_nanos();
+                self.vain_ns += u64::from(in_vain) * AWAKE_MAX.as_nanos();
                 (awake, Outcome::Awake { in_vain })
             } else {
                 (asleep, Outcome::Asleep)
@@ -241,9 +224,9 @@ mod tests {
     #[test]
     fn a_brisk_thread_stays_awake_all_the_time() {
         let mut clock = Clock::new();
-        clock.turns(100, Duration::from_micros(20));
+        clock.turns(100, Duration::from_micros(8));
         let (began, before_ns) = (clock.now, clock.awake_ns);
-        clock.turns(1000, Duration::from_micros(20));
+        clock.turns(1000, Duration::from_micros(8));
         assert_eq!(clock.awake_ns - before_ns, (clock.now - began).as_nanos());
         assert_eq!(clock.vain_ns, 0);
     }
@@ -259,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_waiting_awake_holds_up_is_waited_for_asleep() {
-        let (soon, late) = (Duration::from_micros(10), Duration::from_micros(60));
+        let (soon, late) = (Duration::from_micros(8), Duration::from_micros(60));
         let mut clock = Clock::new();
         // The client is on our CPU: it answers soon, but not before we sleep.
         let turn = |clock: &mut Clock| {
@@ -277,7 +260,7 @@ mod tests {
 
     #[test]
     fn one_wait_awake_that_is_not_in_vain_brings_the_next_ones_back() {
-        let (soon, late) = (Duration::from_micros(10), Duration::from_micros(90));
+        let (soon, late) = (Duration::from_micros(8), Duration::from_micros(90));
         let mut clock = Clock::new();
         for _ in 0..100 {
             clock.turn(Awaited::Peer, late, late);

@@ -6,7 +6,7 @@
 //!     └── not worth it (`pace.rs`) ────────────────────────────────────────► rest() ─► asleep
 //! ```
 
-use crate::pace::{Awaited, Outcome};
+use crate::pace::{AWAKE_MAX, Awaited, Outcome};
 use crate::ring::{Inner, now};
 use crate::watch::Watch;
 use std::io;
@@ -38,7 +38,7 @@ impl Inner {
         } else {
             Awaited::Peer
         };
-        let has_time = timeout.is_none_or(|limit| limit > awaited.awake_max());
+        let has_time = timeout.is_none_or(|limit| limit > AWAKE_MAX);
         let mut found = Found::default();
         let mut outcome = Outcome::Asleep;
         if has_time && self.pace.stays_awake(awaited) {
@@ -46,7 +46,7 @@ impl Inner {
             found = self.look(watch);
             outcome = Outcome::AtOnce;
             if found.is_nothing() {
-                found = self.look_around(now() + awaited.awake_max(), watch)?;
+                found = self.look_around(now() + AWAKE_MAX, watch)?;
                 outcome = Outcome::Awake {
                     in_vain: found.is_nothing(),
                 };
