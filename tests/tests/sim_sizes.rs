@@ -35,20 +35,26 @@ fn every_way_to_write_a_size_gives_its_blocks() {
 }
 
 #[test]
-fn a_part_of_a_trace_that_comes_through_a_pipe_is_refused_with_the_way_out() {
+fn what_needs_a_pipe_twice_is_refused_with_the_way_out() {
     scenario(&[], |_| {
-        let answer = hearth(&["sim", "-", "--policy", "lru", "--size", "10%"])?;
-        ensure!(
-            answer.code == 2,
-            "exit code {}: {}",
-            answer.code,
-            answer.stderr
-        );
-        ensure!(
-            answer.stderr.contains("save it as a file"),
-            "{}",
-            answer.stderr
-        );
+        let needs: [(&[&str], &str); 2] = [
+            (&["--size", "10%"], "give sizes in bytes"),
+            (
+                &["--size", "64KiB", "--memory", "1GiB"],
+                "leave --memory out",
+            ),
+        ];
+        for (words, instead) in needs {
+            let answer = hearth(&[&["sim", "-", "--policy", "lru"], words].concat())?;
+            ensure!(
+                answer.code == 2,
+                "exit code {}: {}",
+                answer.code,
+                answer.stderr
+            );
+            let remedy = format!("save it as a file, or {instead}");
+            ensure!(answer.stderr.contains(&remedy), "{}", answer.stderr);
+        }
         Ok(())
     });
 }

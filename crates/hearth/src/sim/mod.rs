@@ -27,7 +27,7 @@ use simulator::policy::PolicyError;
 use simulator::study::StudyResult;
 use simulator::{Observer, Plan, RunResult, SimError, Study};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trace::info::{Warning, Watch};
 use trace::{OpenError, Opened, Options, Part};
 
@@ -169,18 +169,8 @@ fn simulate(
         .collect();
     let name = names.join(" + ");
     let pipe = paths.iter().find(|path| !is_regular(path));
-    if study.reads_twice()
-        && let Some(path) = pipe
-    {
-        return Err(CliError::new(
-            Exit::Usage,
-            format!(
-                "{} can be read only once, but a size in percent, a warm-up in percent or Belady's \
-                 policy needs it twice",
-                path.display()
-            ),
-        )
-        .with_remedy("save it as a file, or give sizes in bytes and the warm-up as a time"));
+    if let Some(path) = pipe {
+        can_read_once(sim, study, path)?;
     }
     let options = sim.reading.options();
     let (mut known, mut watch) = (None, None);
@@ -218,6 +208,26 @@ fn simulate(
     })
 }
 
+/// Refuses what needs a trace more than once, of one that is a pipe.
+fn can_read_once(sim: &Sim, study: &Study, path: &Path) -> Result<(), CliError> {
+    let (needs, instead) = if study.reads_twice() {
+        (
+            "a size in percent, a warm-up in percent or Belady's policy needs it twice",
+            "give sizes in bytes and the warm-up as a time",
+        )
+    } else if sim.memory.is_some() {
+        (
+            "--memory needs it once more to estimate what the runs take",
+            "leave --memory out",
+        )
+    } else {
+        return Ok(());
+    };
+    let path = path.display();
+    let message = format!("{path} can be read only once, but {needs}");
+    Err(CliError::new(Exit::Usage, message).with_remedy(format!("save it as a file, or {instead}")))
+}
+
 /// Opens a trace, or several as one: a VM each, by the name of its file as it was given.
 fn open_trace(
     together: Option<Together>,
@@ -245,9 +255,9 @@ pub(crate) fn explain(error: &SimError, trace: &str) -> CliError {
         SimError::Split(_) | SimError::Empty => named(Exit::Failed),
         SimError::NoTime(_) => named(Exit::Usage)
             .with_remedy("--depth 32 instead of times; accesses instead of a span of time"),
-        SimError::Memory { .. } => named(Exit::Usage).with_remedy(
-            "a larger --memory, a smaller --size, or the trace as a file if it is a pipe",
-        ),
+        SimError::Memory { .. } => {
+            named(Exit::Usage).with_remedy("a larger --memory, or a smaller --size")
+        }
         SimError::Panicked(_) => named(Exit::Failed).with_remedy(
             "report it with the command and the trace; other policies are not concerned",
         ),
