@@ -8,8 +8,10 @@
 //! ```
 //!
 //! How often is what `sketch.rs` estimates. How large the window is: hill climbing. After ten times as many
-//! uses as the cache has blocks its hits are compared with those of the same number of uses before; the
-//! window goes on growing or shrinking if they are no fewer, else it turns round, a little less far each time.
+//! uses as the cache has blocks its hits are compared with those of the same number of uses before. With more
+//! hits the window goes on growing or shrinking, with fewer it turns round, a little less far each time. A
+//! change below a hundredth of the uses is the workload's noise: the window stays. The first step grows the window,
+//! since a window of 1 % cannot shrink.
 
 use super::list::List;
 use super::sketch::Sketch;
@@ -113,7 +115,7 @@ impl Climber {
             accesses: 0,
             hits: 0,
             hits_before: 0,
-            step: -first_step,
+            step: first_step,
             first_step,
         }
     }
@@ -132,20 +134,24 @@ impl Climber {
 
     #[cold]
     fn decide(&mut self) -> i64 {
-        let step = if self.hits >= self.hits_before {
+        let hits = std::mem::take(&mut self.hits);
+        let hits_before = std::mem::replace(&mut self.hits_before, hits);
+        self.accesses = 0;
+        let changed = hits.abs_diff(hits_before);
+        if changed * 100 < self.period {
+            return 0;
+        }
+        let step = if hits > hits_before {
             self.step
         } else {
             -self.step
         };
-        let changed = self.hits.abs_diff(self.hits_before);
         // A change of 5 % or more: the workload is another one, and the search starts afresh.
         self.step = if changed * 20 >= self.period {
             self.first_step * step.signum()
         } else {
             step * 98 / 100
         };
-        self.hits_before = std::mem::take(&mut self.hits);
-        self.accesses = 0;
         step / (1 << 16)
     }
 }
@@ -321,5 +327,32 @@ impl<K: Key, I: Index<K>> Policy<K> for WTinyLfu<K, I> {
 
     fn capacity(&self) -> u32 {
         self.capacity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The window's changes in blocks after periods with so many hits of 1000 accesses: a cache of 100
+    /// blocks, a first step of 10.
+    fn changes(periods: &[u64]) -> Vec<i64> {
+        let mut climber = Climber::new(100, Fraction::millionths(100_000));
+        let mut changes = Vec::new();
+        for hits in periods {
+            changes.extend((0..1000).filter_map(|access| climber.count(access < *hits)));
+        }
+        changes
+    }
+
+    #[test]
+    fn the_first_step_grows_the_window_and_fewer_hits_turn_it_round() {
+        assert_eq!(changes(&[300, 400, 340, 240]), [10, 10, -10, 10]);
+    }
+
+    #[test]
+    fn a_change_below_a_hundredth_of_the_accesses_leaves_the_window_as_it_is() {
+        assert_eq!(changes(&[300, 309, 300, 310]), [10, 0, 0, 10]);
+        assert_eq!(changes(&[9]), [0], "nearly nothing hits");
     }
 }

@@ -238,7 +238,7 @@ impl WTinyLfu {
             counters: Counters::new(capacity as u64),
             hits: Vec::new(),
             hits_before: 0,
-            step: -first_step,
+            step: first_step,
             first_step,
         }
     }
@@ -291,19 +291,19 @@ impl WTinyLfu {
         }
         let hits = i64::try_from(self.hits.iter().filter(|hit| **hit).count()).unwrap();
         let period = i64::try_from(self.hits.len()).unwrap();
-        let step = if hits >= self.hits_before {
-            self.step
-        } else {
-            -self.step
-        };
-        let restarts = (hits - self.hits_before).abs() * 20 >= period;
+        let gained = hits - self.hits_before;
+        self.hits_before = hits;
+        self.hits.clear();
+        if gained.abs() * 100 < period {
+            return;
+        }
+        let step = self.step * gained.signum();
+        let restarts = gained.abs() * 20 >= period;
         self.step = if restarts {
             self.first_step * step.signum()
         } else {
             step * 98 / 100
         };
-        self.hits_before = hits;
-        self.hits.clear();
         for _ in 0..(step / 65_536).abs() {
             if step > 0 && self.protected_max > 0 {
                 self.protected_max -= 1;
