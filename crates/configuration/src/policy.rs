@@ -16,7 +16,7 @@ pub struct PolicyConfig {
     pub enabled: bool,
     /// What may enter the flash.
     pub admission: Text<admission::Spec>,
-    /// Whether what is read enters as long as nothing had to leave and enough comes back.
+    /// Whether all that is read enters as long as nothing had to leave.
     pub fill: bool,
     /// Memory for what admission stages and remembers.
     pub staging: Text<Staging>,
@@ -117,7 +117,7 @@ change! {
         /// What may enter the flash.
         #[schema(value_type = Option<String>, example = "larc")]
         admission: Text<admission::Spec>,
-        /// Whether what is read enters as long as nothing ever had to leave the flash and enough comes back.
+        /// Whether all that is read enters as long as nothing ever had to leave the flash.
         fill: bool,
         /// Memory for what admission stages and remembers, or `auto`.
         #[schema(value_type = Option<String>, example = "256MiB")]

@@ -49,7 +49,6 @@ mod counts;
 pub mod daemon;
 mod division;
 mod error;
-mod filling;
 mod gauge;
 pub mod limits;
 mod report;

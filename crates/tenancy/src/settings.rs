@@ -97,8 +97,8 @@ pub enum Measure {
 pub struct Settings {
     /// What may enter the flash, unless a tenant says otherwise.
     pub admission: admission::Spec,
-    /// Whether a block that is read enters as long as nothing ever had to leave the flash and a quarter of its
-    /// tenant's blocks come back, whatever the admission policy; write budgets hold.
+    /// Whether every block that is read enters as long as nothing ever had to leave the flash, whatever
+    /// the admission policy; write budgets hold.
     pub fill: bool,
     /// Memory for what admission stages and remembers, of all tenants together; divided in proportion
     /// to their shares.

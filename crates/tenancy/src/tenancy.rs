@@ -84,7 +84,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         let all = self.tenants.settings_with(slot, &settings);
         check::all(&self.settings, self.capacity, &all)?;
         let budget = settings.budget;
-        let tenant = Tenant::new(settings, &self.settings, self.capacity.blocks())?;
+        let tenant = Tenant::new(settings, &self.settings)?;
         self.budgets.attach(slot, budget, self.clock.now());
         self.tenants.insert(slot, tenant);
         self.divide(left);

@@ -2,7 +2,6 @@
 
 use crate::clock::Ended;
 use crate::counts::{Counts, Wrote};
-use crate::filling::Filling;
 use crate::gauge::{Gauge, Wanted, Wants};
 use crate::limits::CURVE_HALF_LIFE;
 use crate::report::LiveCurve;
@@ -23,10 +22,6 @@ pub(crate) struct Tenant<K> {
     /// Who uses its cached blocks, if that is asked for.
     tags: Option<Tags>,
     admission: Box<dyn Admission<K>>,
-    /// What it filled, as long as the flash was never full.
-    filling: Filling,
-    /// Blocks that may leave the flash before its admission hears of one.
-    filled_unread: u64,
     gauge: Gauge,
     curve: Live,
     settings: TenantSettings,
@@ -51,15 +46,12 @@ impl<K: Key + Into<u64>> Tenant<K> {
     pub(crate) fn new(
         settings: TenantSettings,
         all: &Settings,
-        flash_blocks: u64,
     ) -> Result<Self, WindowSettingsError> {
         let share = share_of(&settings, 0, Bytes::ZERO);
         Ok(Self {
             counts: Counts::default(),
             tags: wants_tags(&settings, all).then(|| Tags::new(all.seed)),
             admission: spec_of(&settings, all).build(share),
-            filling: Filling::new(flash_blocks),
-            filled_unread: 0,
             gauge: Gauge::new(all)?,
             curve: curve_of(&settings, all),
             settings,
@@ -170,19 +162,9 @@ impl<K: Key + Into<u64>> Tenant<K> {
         self.tag(key, vm);
     }
 
-    /// A block is read that is nowhere, and the flash was never full: whether it enters without the policy being asked.
-    pub(crate) fn fills(&mut self, key: K) -> bool {
-        self.filling.takes(key)
-    }
-
     /// It did so because the flash was not full.
     pub(crate) fn filled(&mut self) {
         self.counts.filled += 1;
-    }
-
-    /// The flash is full for the first time.
-    pub(crate) fn ends_filling(&mut self) {
-        self.filled_unread = self.filling.unread();
     }
 
     /// The policy would have let a block in, and the budgets do not.
@@ -216,11 +198,7 @@ impl<K: Key + Into<u64>> Tenant<K> {
     /// A block left flash by reclaim.
     pub(crate) fn evicted(&mut self, key: K) {
         self.counts.evicted += 1;
-        if self.filled_unread > 0 {
-            self.filled_unread -= 1;
-        } else {
-            self.admission.evicted(key);
-        }
+        self.admission.evicted(key);
         self.untag(key);
     }
 

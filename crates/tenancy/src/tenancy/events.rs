@@ -6,8 +6,9 @@
 //! puts into `left`: those with [`Fate::Admit`] go to flash now, the bytes of all of them leave memory.
 //!
 //! As long as no block had to leave the flash, and if the settings say so, [`Tenancy::missed`] asks no policy
-//! about a block that is read, while enough of the tenant's blocks come back: it enters, if the budgets allow it
-//! (`filling.rs`). Blocks that are only written wait for the policy even then.
+//! about a block that is read: it enters, if the budgets allow it. An empty flash has nothing to lose by it, and a
+//! policy that waits for blocks to come back would leave it empty for long. Blocks that are only written wait for
+//! the policy even then.
 //!
 //! A block that is written whole is asked about when the origin has acknowledged it: one that was on flash
 //! with [`Tenancy::hit`] and then [`Tenancy::may_rewrite`], any other with [`Tenancy::missed`]. Staged
@@ -88,11 +89,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// # Panics
     /// If its tenant is not attached.
     pub fn missed(&mut self, arrival: &Arrival, key: K, left: &mut Vec<(K, Fate)>) -> Verdict {
-        if self.settings.fill
-            && !self.full
-            && !arrival.write
-            && self.tenants.attached(arrival.tenant).fills(key)
-        {
+        if self.settings.fill && !self.full && !arrival.write {
             let verdict = self.admit(arrival, key);
             if verdict == Verdict::Admit {
                 self.tenants.attached(arrival.tenant).filled();
@@ -168,11 +165,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
 
     /// A block left flash by reclaim.
     pub fn evicted(&mut self, slot: TenantSlot, key: K) {
-        if !std::mem::replace(&mut self.full, true) {
-            for (_, tenant) in self.tenants.each_mut() {
-                tenant.ends_filling();
-            }
-        }
+        self.full = true;
         if let Some(tenant) = self.tenants.get_mut(slot) {
             tenant.evicted(key);
         }
