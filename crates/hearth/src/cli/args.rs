@@ -301,7 +301,7 @@ mod tests {
             ("sim prefetch", "--block 4KiB"),
             ("sim gather", "--block 4KiB"),
             ("mrc", "--block 4KiB"),
-            ("advise", "--policy lru --size 1%,5%"),
+            ("advise", "--policy lru --sizes 64MiB,1GiB"),
             ("trace info", "--columns obj-id-col=1,delimiter=blank"),
         ] {
             let verb: Vec<&str> = verb.split(' ').collect();
