@@ -43,7 +43,7 @@ struct Passed {
 
 /// A sample of the blocks that pass by.
 #[derive(Debug)]
-pub struct Returns {
+pub(super) struct Returns {
     /// Blocks whose hash is at most this are sampled.
     limit: u64,
     /// How long a passing is remembered.
@@ -64,7 +64,7 @@ fn hash_of(key: impl Key) -> (u64, u32) {
 impl Returns {
     /// Nothing has passed by. A block that is read later than `span` after it passed by, by its owner's clock, is taken for one
     /// that is not read; about as many pass by in that time.
-    pub fn new(span: u64) -> Self {
+    pub(super) fn new(span: u64) -> Self {
         Self {
             limit: limit(span),
             span,
@@ -74,29 +74,25 @@ impl Returns {
     }
 
     /// From now on the span is this. What is known is kept.
-    pub fn set_span(&mut self, span: u64) {
+    pub(super) fn set_span(&mut self, span: u64) {
         self.span = span;
         self.limit = limit(span);
     }
 
-    /// Whether a block is sampled.
+    /// A block passes by. True if it is sampled.
     #[inline]
-    pub fn samples(&self, key: impl Key) -> bool {
-        hash_of(key).0 <= self.limit
-    }
-
-    /// A block passes by.
-    #[inline]
-    pub fn passes(&mut self, key: impl Key, now: u64) {
+    pub(super) fn passes(&mut self, key: impl Key, now: u64) -> bool {
         let (hash, name) = hash_of(key);
-        if hash <= self.limit {
+        let is_sampled = hash <= self.limit;
+        if is_sampled {
             self.remember(name, now);
         }
+        is_sampled
     }
 
     /// A block is read. True if it has passed by and was not read since.
     #[inline]
-    pub fn read(&mut self, key: impl Key, now: u64) -> bool {
+    pub(super) fn read(&mut self, key: impl Key, now: u64) -> bool {
         let (hash, name) = hash_of(key);
         hash <= self.limit && self.mark(name, now)
     }
@@ -132,7 +128,7 @@ impl Returns {
     }
 
     /// The part of the blocks that were read in time. `None` as long as too few are old enough to say.
-    pub fn part(&self) -> Option<Fraction> {
+    pub(super) fn part(&self) -> Option<Fraction> {
         let judged = self.passed.len() as u64 / 2;
         (judged >= JUDGED_LEAST).then(|| {
             let millionths = self.read * 1_000_000 / judged;
@@ -141,7 +137,7 @@ impl Returns {
     }
 
     /// Memory that it holds.
-    pub fn memory(&self) -> Bytes {
+    pub(super) fn memory(&self) -> Bytes {
         Bytes::new((self.passed.capacity() * size_of::<Passed>()) as u64)
     }
 }
@@ -157,9 +153,9 @@ fn limit(span: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// A block that is sampled whatever the span is, the so-manieth.
+    /// The block of that number among those that are sampled.
     fn sampled(returns: &Returns, number: usize) -> u64 {
-        let mut keys = (0..).filter(|key| returns.samples(*key));
+        let mut keys = (0..).filter(|key| hash_of(*key).0 <= returns.limit);
         keys.nth(number).expect("one in so many is")
     }
 
@@ -193,7 +189,7 @@ mod tests {
     fn a_block_that_passes_by_again_unread_counts_twice() {
         let mut returns = Returns::new(1_000);
         let key = sampled(&returns, 0);
-        (0..64).for_each(|at| returns.passes(key, at));
+        (0..64).for_each(|at| assert!(returns.passes(key, at)));
         assert!(returns.read(key, 64));
         assert_eq!(percent(&returns), Some(0), "only the last was read");
     }
@@ -224,11 +220,12 @@ mod tests {
     fn a_longer_span_samples_fewer_blocks_and_memory_is_bounded() {
         for (span, one_in) in [(0, 16), (4_096, 16), (1_024_000, 1_000)] {
             let mut returns = Returns::new(span);
-            let sampled = (0..100_000_u64).filter(|key| returns.samples(*key)).count();
             let wanted = 100_000 / one_in;
-            assert!(sampled.abs_diff(wanted) < wanted / 5 + 30, "{sampled}");
             let empty = returns.memory();
-            (0..100_000_u64).for_each(|key| returns.passes(key, 0));
+            let sampled = (0..100_000_u64)
+                .filter(|key| returns.passes(*key, 0))
+                .count();
+            assert!(sampled.abs_diff(wanted) < wanted / 5 + 30, "{sampled}");
             assert_eq!(returns.memory(), empty);
         }
     }

@@ -20,7 +20,7 @@
 //! there is no age, and whatever comes back is admitted.
 //!
 //! Written blocks gain only if they are read before they are written again. How many are differs from one in two of some
-//! guests to one in a thousand of others, so it is learned from a sample ([`Returns`], `writes=learned`). Where a quarter is
+//! guests to one in a thousand of others, so it is learned from a sample (`returns.rs`, `writes=learned`). Where a quarter is
 //! read, a write is like a read, and enters flash at once as long as that has not been full. From a tenth on it is
 //! evidence, but only a read admits. Where fewer are read it counts for nothing: written blocks that nobody reads
 //! would be written to flash over and over again.
@@ -39,8 +39,8 @@ use super::queues::{MARK_MAX, Queues};
 use super::rewrites::{REWRITES, Rewrites};
 use super::sequential::CUTOFF;
 use super::sizes::{DATA_PARAMETER, DataSize, GHOSTS_PARAMETER, Wanted, parse_ghosts, split};
-use super::writes::{WRITE_RULE, WriteRule, Writes};
-use super::{Access, Admission, Configured, Fate, Reason, Returns, Share, Staged, Verdict};
+use super::writes::{WRITE_RULE, WriteRule, Writes, Written};
+use super::{Access, Admission, Configured, Fate, Reason, Share, Staged, Verdict};
 use crate::replacement::{About, BadValue, Fraction, Key, Parameter, Settings, parse_count};
 
 /// What is to be known of it.
@@ -198,8 +198,8 @@ pub struct ReuseAge<K: Copy> {
     data_max: u32,
     ghosts: Ghosts,
     turnover: Turnover,
-    /// Which of the written blocks were read; by misses.
-    written: Returns,
+    /// What is made of written blocks; its clock is misses.
+    written: Written,
     /// Misses since the beginning.
     now: u64,
     config: Config,
@@ -214,7 +214,7 @@ impl<K: Key> ReuseAge<K> {
             data_max,
             ghosts: Ghosts::new(ghosts),
             turnover: Turnover::new(share),
-            written: Returns::new(written_span(share)),
+            written: Written::new(config.writes, written_span(share)),
             now: 0,
             config: *config,
         }
@@ -248,22 +248,6 @@ impl<K: Key> ReuseAge<K> {
         }
     }
 
-    /// A written block passes by that is nowhere: what is made of it. Of a sampled one it is always the same, so that what
-    /// becomes of it can be seen.
-    fn passes(&mut self, key: K) -> Writes {
-        let writes = self.config.writes.now(&self.written);
-        if self.config.writes != WriteRule::Learned || !self.written.samples(key) {
-            return writes;
-        }
-        self.written.passes(key, self.now);
-        Writes::Note
-    }
-
-    /// Whether written blocks that pay enter at once.
-    fn fills_with_writes(&self) -> bool {
-        self.config.writes == WriteRule::Learned && !self.turnover.full
-    }
-
     /// A block comes back that has left the RAM: whether it enters flash.
     fn returned(&mut self, key: K, ghost: Ghost) -> Verdict {
         let interval = between(ghost.seen, self.now);
@@ -288,9 +272,9 @@ impl<K: Key> Admission<K> for ReuseAge<K> {
         if self.staged.find(key).is_some() {
             return Verdict::Stage;
         }
-        let writes = access.write.then(|| self.passes(key));
+        let writes = access.write.then(|| self.written.passes(key, self.now));
         match writes {
-            Some(Writes::Data) if self.fills_with_writes() => {
+            Some(Writes::Data) if self.written.is_learned() && !self.turnover.full => {
                 self.ghosts.forget(Name::of(key));
                 return Verdict::Admit;
             }
@@ -304,9 +288,7 @@ impl<K: Key> Admission<K> for ReuseAge<K> {
             }
             Some(Writes::Ignore) => return Verdict::Refuse(Reason::Write),
             Some(Writes::Data | Writes::Address) => {}
-            None => {
-                self.written.read(key, self.now);
-            }
+            None => self.written.read(key, self.now),
         }
         if let Some(ghost) = self.ghosts.get(Name::of(key)) {
             return self.returned(key, ghost);

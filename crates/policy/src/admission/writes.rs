@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::returns::Returns;
-use crate::replacement::{BadValue, Fraction, Parameter};
+use crate::replacement::{BadValue, Fraction, Key, Parameter};
+use units::Bytes;
 
 /// What a policy makes of a written block that is neither staged nor on flash. The origin has its bytes; it
 /// gains from flash only if it is read before it leaves again.
@@ -32,6 +33,15 @@ impl Writes {
         let all = [Self::Data, Self::Address, Self::Note, Self::Ignore];
         let found = all.into_iter().find(|writes| writes.name() == text);
         found.ok_or(BadValue)
+    }
+
+    /// What pays where this part of the written blocks is read in time; `None`: it is not known.
+    fn that_pay(read: Option<Fraction>) -> Self {
+        match read {
+            Some(read) if read >= PAYS => Self::Data,
+            Some(read) if read < SAYS_SOMETHING => Self::Ignore,
+            Some(_) | None => Self::Note,
+        }
     }
 
     /// Whether a write is never admitted.
@@ -85,15 +95,63 @@ impl WriteRule {
             _ => Writes::parse(text).map(Self::Fixed),
         }
     }
+}
 
-    /// What is made of a written block, with what is known of earlier ones.
-    pub(super) fn now(self, earlier: &Returns) -> Writes {
-        match (self, earlier.part()) {
-            (Self::Fixed(writes), _) => writes,
-            (Self::Learned, None) => Writes::Note,
-            (Self::Learned, Some(read)) if read >= PAYS => Writes::Data,
-            (Self::Learned, Some(read)) if read >= SAYS_SOMETHING => Writes::Note,
-            (Self::Learned, Some(_)) => Writes::Ignore,
+/// Written blocks that pass by, as a [`WriteRule`] has it: what is made of each.
+#[derive(Debug)]
+pub(super) enum Written {
+    /// Always this.
+    Fixed(Writes),
+    /// What pays, by what became of earlier ones.
+    Learned(Returns),
+}
+
+impl Written {
+    /// Nothing was written. `span` is the time in which a written block must be read, by the clock of the calls.
+    pub(super) fn new(rule: WriteRule, span: u64) -> Self {
+        match rule {
+            WriteRule::Fixed(writes) => Self::Fixed(writes),
+            WriteRule::Learned => Self::Learned(Returns::new(span)),
+        }
+    }
+
+    /// From now on a written block must be read within this time.
+    pub(super) fn set_span(&mut self, span: u64) {
+        if let Self::Learned(earlier) = self {
+            earlier.set_span(span);
+        }
+    }
+
+    /// A written block passes by that is nowhere: what is made of it. Of a sampled one it is always the same, so that what
+    /// becomes of it can be seen.
+    pub(super) fn passes(&mut self, key: impl Key, now: u64) -> Writes {
+        match self {
+            Self::Fixed(writes) => *writes,
+            Self::Learned(earlier) => {
+                let writes = Writes::that_pay(earlier.part());
+                let is_sampled = earlier.passes(key, now);
+                if is_sampled { Writes::Note } else { writes }
+            }
+        }
+    }
+
+    /// A block is read that is nowhere.
+    pub(super) fn read(&mut self, key: impl Key, now: u64) {
+        if let Self::Learned(earlier) = self {
+            earlier.read(key, now);
+        }
+    }
+
+    /// Whether it learns what pays.
+    pub(super) const fn is_learned(&self) -> bool {
+        matches!(self, Self::Learned(_))
+    }
+
+    /// Memory that it holds.
+    pub(super) fn memory(&self) -> Bytes {
+        match self {
+            Self::Fixed(_) => Bytes::ZERO,
+            Self::Learned(earlier) => earlier.memory(),
         }
     }
 }
