@@ -30,8 +30,6 @@ pub(super) struct Outputs<'a> {
     sim: &'a Sim,
     study: &'a Study,
     files: Vec<TraceFile>,
-    /// Rows of the traces that have ended.
-    rows: Vec<RunResult>,
 }
 
 impl<'a> Outputs<'a> {
@@ -41,22 +39,20 @@ impl<'a> Outputs<'a> {
             sim,
             study,
             files: Vec::new(),
-            rows: Vec::new(),
         }
     }
 
     /// These runs of the present trace have ended, all but those of earlier traces.
     pub(super) fn ended(&self, runs: &[RunResult], all: &[Simulated], memory: &Memory) {
-        if runs.is_empty() && self.rows.is_empty() {
-            return;
+        let rows = rows(all, runs);
+        if !rows.is_empty() {
+            // All is written once more at the end: what cannot be written is told there, and the runs go on.
+            let _ = self.tables(&rows, all, memory);
         }
-        // All is written once more at the end: what cannot be written is told there, and the runs go on.
-        let _ = self.tables(runs, all, memory);
     }
 
     /// The present trace has ended.
     pub(super) fn trace_ended(&mut self, one: &Simulated) -> Result<(), CliError> {
-        self.rows.extend(one.result.runs.iter().map(row));
         let outputs = [
             &self.sim.csv,
             &self.sim.parquet,
@@ -73,7 +69,7 @@ impl<'a> Outputs<'a> {
 
     fn tables(
         &self,
-        runs: &[RunResult],
+        rows: &[&RunResult],
         all: &[Simulated],
         memory: &Memory,
     ) -> Result<(), CliError> {
@@ -81,14 +77,13 @@ impl<'a> Outputs<'a> {
             return Ok(());
         }
         let text = self.manifest(all, memory)?;
-        let rows: Vec<&RunResult> = self.rows.iter().chain(runs).collect();
         if let Some(path) = &self.sim.csv {
-            to_file(path, |out| simulator::csv::write(out, &rows))?;
+            to_file(path, |out| simulator::csv::write(out, rows))?;
             to_file(&manifest::beside(path), |out| out.write_all(&text))?;
         }
         if let Some(path) = &self.sim.parquet {
             to_file(path, |out| {
-                simulator::parquet::write(out, &rows, &String::from_utf8_lossy(&text))
+                simulator::parquet::write(out, rows, &String::from_utf8_lossy(&text))
                     .map_err(io::Error::other)
             })?;
             to_file(&manifest::beside(path), |out| out.write_all(&text))?;
@@ -104,7 +99,7 @@ impl<'a> Outputs<'a> {
 
     /// Writes everything that was asked for: all traces have ended.
     pub(super) fn finish(self, all: &[Simulated], memory: &Memory) -> Result<(), CliError> {
-        self.tables(&[], all, memory)?;
+        self.tables(&rows(all, &[]), all, memory)?;
         if let Some(path) = &self.sim.report {
             let traces: Vec<TraceReport> = all.iter().map(of_trace).collect();
             let manifest = manifest_of(self.sim, self.study, &self.files, all, memory);
@@ -120,14 +115,10 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// What a row of a table says of a run; the long lists stay where they are.
-fn row(run: &RunResult) -> RunResult {
-    RunResult {
-        volumes: Vec::new(),
-        vms: Vec::new(),
-        series: None,
-        ..run.clone()
-    }
+/// The rows of tables: the runs of the traces that have ended, and those of the present one.
+fn rows<'r>(ended: &'r [Simulated], runs: &'r [RunResult]) -> Vec<&'r RunResult> {
+    let ended = ended.iter().flat_map(|one| &one.result.runs);
+    ended.chain(runs).collect()
 }
 
 fn of_trace(one: &Simulated) -> TraceReport {
