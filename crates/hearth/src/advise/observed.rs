@@ -4,7 +4,7 @@ use super::args::Advise;
 use crate::mrc::{Passed, in_blocks, pass, survey};
 use crate::terminal::Progress;
 use crate::terminal::exit::{CliError, Exit};
-use crate::traces::is_regular;
+use crate::traces::{is_regular, needs_a_file};
 use curves::{Measured, Settings};
 use mrc::advice::{Behaviour, BySize, FlashWrites, Sizes, Times, Workload, candidates};
 use mrc::{Between, Curve, Point};
@@ -82,7 +82,10 @@ pub(super) fn by_simulation(arguments: &Advise, path: &Path) -> Result<Observed,
         )
         .with_remedy("--sample 0.1 instead of --samples, or --policy lru"));
     }
-    refuse_one_pass(path, "a policy other than lru")?;
+    if !is_regular(path) {
+        let needs = "a policy other than lru needs more passes";
+        return Err(needs_a_file(path, needs, None));
+    }
     let Passed {
         measured: surveyed,
         format,
@@ -137,7 +140,9 @@ pub(super) fn in_front(
     path: &Path,
     blocks: u64,
 ) -> Result<Vec<(u64, f64)>, CliError> {
-    refuse_one_pass(path, "--ram")?;
+    if !is_regular(path) {
+        return Err(needs_a_file(path, "--ram needs more passes", None));
+    }
     let blocks = u32::try_from(blocks).map_err(|error| CliError::of(Exit::Usage, &error))?;
     let tier = |size: &CacheSize| Tier {
         size: *size,
@@ -158,18 +163,6 @@ pub(super) fn in_front(
     let mut answered: Vec<(u64, f64)> = runs.iter().map(answered).collect();
     answered.sort_by_key(|(blocks, _)| *blocks);
     Ok(answered)
-}
-
-fn refuse_one_pass(path: &Path, what: &str) -> Result<(), CliError> {
-    if is_regular(path) {
-        return Ok(());
-    }
-    let name = path.display();
-    Err(CliError::new(
-        Exit::Usage,
-        format!("{name} can be read only once, but {what} needs more passes"),
-    )
-    .with_remedy("save it as a file"))
 }
 
 /// What is simulated of the policy that was asked for.

@@ -15,6 +15,7 @@ use crate::terminal::exit::{CliError, Exit, chain};
 use crate::terminal::output::{self, to_file};
 use crate::terminal::{Progress, to_json};
 use crate::traces::ruins::{self, in_words};
+use crate::traces::{is_regular, needs_a_file};
 pub(crate) use answer::in_blocks;
 use answer::{Answer, Named, answers};
 use args::{Mrc, Sampling};
@@ -117,12 +118,9 @@ fn page(mrc: &Mrc, all: &[Vec<Answer>]) -> Result<String, std::fmt::Error> {
 fn of_trace(mrc: &Mrc, path: &Path) -> Result<Vec<Answer>, CliError> {
     let name = path.display().to_string();
     let is_one_pass = matches!(&mrc.policy.0[..], [only] if is_plain_lru(only));
-    if !is_one_pass && !crate::traces::is_regular(path) {
-        return Err(CliError::new(
-            Exit::Usage,
-            format!("{name} can be read only once, but each policy beside lru needs a pass"),
-        )
-        .with_remedy("save it as a file"));
+    if !is_one_pass && !is_regular(path) {
+        let needs = "each policy beside lru needs a pass";
+        return Err(needs_a_file(path, needs, None));
     }
     let mut settings = Settings {
         method: mrc.sampling.method(),

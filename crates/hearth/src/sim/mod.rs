@@ -19,7 +19,7 @@ mod render;
 
 use crate::terminal::exit::{CliError, Exit, chain};
 use crate::terminal::{Progress, output, to_json};
-use crate::traces::{is_regular, ruins};
+use crate::traces::{is_regular, needs_a_file, ruins};
 use args::{Of, Sim, Together};
 use memory::Memory;
 use outputs::Outputs;
@@ -170,7 +170,7 @@ fn simulate(
     let name = names.join(" + ");
     let pipe = paths.iter().find(|path| !is_regular(path));
     if let Some(path) = pipe {
-        can_read_once(sim, study, path)?;
+        can_be_read_often_enough(sim, study, path)?;
     }
     let options = sim.reading.options();
     let (mut known, mut watch) = (None, None);
@@ -209,23 +209,17 @@ fn simulate(
 }
 
 /// Refuses what needs a trace more than once, of one that is a pipe.
-fn can_read_once(sim: &Sim, study: &Study, path: &Path) -> Result<(), CliError> {
-    let (needs, instead) = if study.reads_twice() {
-        (
-            "a size in percent, a warm-up in percent or Belady's policy needs it twice",
-            "give sizes in bytes and the warm-up as a time",
-        )
-    } else if sim.memory.is_some() {
-        (
-            "--memory needs it once more to estimate what the runs take",
-            "leave --memory out",
-        )
-    } else {
-        return Ok(());
-    };
-    let path = path.display();
-    let message = format!("{path} can be read only once, but {needs}");
-    Err(CliError::new(Exit::Usage, message).with_remedy(format!("save it as a file, or {instead}")))
+fn can_be_read_often_enough(sim: &Sim, study: &Study, path: &Path) -> Result<(), CliError> {
+    if study.reads_twice() {
+        let needs = "a size in percent, a warm-up in percent or Belady's policy needs it twice";
+        let instead = "give sizes in bytes and the warm-up as a time";
+        return Err(needs_a_file(path, needs, Some(instead)));
+    }
+    if sim.memory.is_some() {
+        let needs = "--memory needs it once more to estimate what the runs take";
+        return Err(needs_a_file(path, needs, Some("leave --memory out")));
+    }
+    Ok(())
 }
 
 /// Opens a trace, or several as one: a VM each, by the name of its file as it was given.

@@ -93,3 +93,11 @@ pub(crate) fn is_regular(path: &Path) -> bool {
         .and_then(|file| file.metadata())
         .map_or(path != Path::new("-"), |facts| facts.is_file())
 }
+
+/// The error of a trace that comes through a pipe where it is needed more than once. `instead` is another way than a
+/// file, if there is one.
+pub(crate) fn needs_a_file(path: &Path, needs: &str, instead: Option<&str>) -> CliError {
+    let message = format!("{} can be read only once, but {needs}", path.display());
+    let other = instead.map_or(String::new(), |instead| format!(", or {instead}"));
+    CliError::new(Exit::Usage, message).with_remedy(format!("save it as a file{other}"))
+}
