@@ -111,8 +111,8 @@ impl LatencyModel {
 
     /// Does for a log what can be done at `now`, the time of the devices.
     pub(super) fn carry(&mut self, disk: DiskSlot, now: u64) {
+        let flash = *self.flash_reads.times();
         loop {
-            let flash = *self.flash_reads.times();
             let Some(log) = self.log(disk) else {
                 return;
             };
