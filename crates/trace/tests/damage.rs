@@ -61,6 +61,15 @@ fn read(path: &Path) -> Result<Vec<String>, OpenError> {
     Ok(requests(&mut opened)?)
 }
 
+/// A copy of a file, beside it, with one wrong bit.
+fn with_wrong_bit(path: &Path, whole: &[u8], bit: u64) -> PathBuf {
+    let mut bytes = whole.to_vec();
+    bytes[usize::try_from(bit / 8).unwrap()] ^= 1 << (bit % 8);
+    let damaged = path.with_file_name("damaged");
+    std::fs::write(&damaged, bytes).unwrap();
+    damaged
+}
+
 /// The file with one wrong bit at each of the places in turn.
 fn with_wrong_bits(path: &Path, mut look: impl FnMut(&Path, String)) {
     let whole = std::fs::read(path).unwrap();
@@ -70,10 +79,7 @@ fn with_wrong_bits(path: &Path, mut look: impl FnMut(&Path, String)) {
         let (start, end) = (place * size / PLACES, (place + 1) * size / PLACES);
         let at = start + dice.below((end - start).max(1));
         let bit = dice.below(8);
-        let mut bytes = whole.clone();
-        bytes[usize::try_from(at).unwrap()] ^= 1 << bit;
-        let damaged = path.with_file_name("damaged");
-        std::fs::write(&damaged, bytes).unwrap();
+        let damaged = with_wrong_bit(path, &whole, at * 8 + bit);
         look(&damaged, format!("{} byte {at} bit {bit}", path.display()));
     }
 }
@@ -131,10 +137,7 @@ fn a_wrong_bit_in_the_first_bytes_is_refused_as_damage() {
     ] {
         let whole = std::fs::read(&path).unwrap();
         for bit in 0..200 {
-            let mut bytes = whole.clone();
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            let damaged = folder.join("damaged");
-            std::fs::write(&damaged, bytes).unwrap();
+            let damaged = with_wrong_bit(&path, &whole, bit);
             let error = read(&damaged).expect_err(&format!("{} bit {bit}", path.display()));
             assert!(is_damage(&error), "{} bit {bit}: {error}", path.display());
         }
