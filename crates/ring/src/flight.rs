@@ -192,6 +192,20 @@ impl Flights {
         (flight.source, completion)
     }
 
+    /// What the operation with that `user_data`, which goes on, tells its source.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn report(&self, user_data: u64, result: i32) -> (u32, Completion) {
+        let index = usize::try_from(user_data).expect("user data is a seat's index");
+        let Seat::Taken(flight) = &self.seats[index] else {
+            unreachable!("an operation that goes on is in flight")
+        };
+        let mut completion = Completion::bare(flight.token, result);
+        completion.goes_on = true;
+        (flight.source, completion)
+    }
+
     /// The `user_data` of every operation of a source that has this token.
     pub(crate) fn with_token(&self, source: u32, token: u64) -> Vec<u64> {
         let is_it = |flight: &Flight| flight.source == source && flight.token == token;
@@ -275,10 +289,11 @@ impl Flights {
                     opcode::Fadvise::new(fd(&file), whole, libc::POSIX_FADV_DONTNEED).build();
                 (entry, Cargo::Bare { _fd: file })
             }
-            Op::PollIn { fd } => load_poll(fd, libc::POLLIN),
+            Op::PollIn { fd } => load_poll(fd, libc::POLLIN, false),
+            Op::PollEach { fd } => load_poll(fd, libc::POLLIN, true),
             // The kernel tells of all that unasked.
-            Op::PollHangUp { fd } => load_poll(fd, 0),
-            Op::PollOut { fd } => load_poll(fd, libc::POLLOUT),
+            Op::PollHangUp { fd } => load_poll(fd, 0, false),
+            Op::PollOut { fd } => load_poll(fd, libc::POLLOUT, false),
             Op::ReadInto { file, offset, into } => load_foreign(file, offset, into),
             Op::Nop => (opcode::Nop::new().build(), Cargo::Nothing),
         }
@@ -373,8 +388,9 @@ fn load_recv(
     (entry, Cargo::Fill { _fd: socket, buf })
 }
 
-fn load_poll(watched: Rc<OwnedFd>, events: libc::c_short) -> (squeue::Entry, Cargo) {
+fn load_poll(watched: Rc<OwnedFd>, events: libc::c_short, goes_on: bool) -> (squeue::Entry, Cargo) {
     let mask = u32::from(events.cast_unsigned());
-    let entry = opcode::PollAdd::new(fd(&watched), mask).build();
+    let poll = opcode::PollAdd::new(fd(&watched), mask).multi(goes_on);
+    let entry = poll.build();
     (entry, Cargo::Bare { _fd: watched })
 }

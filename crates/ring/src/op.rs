@@ -96,6 +96,12 @@ pub enum Op {
         /// What to watch.
         fd: Rc<OwnedFd>,
     },
+    /// Completes each time that `fd` becomes readable, once for what came since the last time, and goes on: what is
+    /// there need not be read. Ends when it fails or is cancelled, or when the kernel is out of memory for its completions.
+    PollEach {
+        /// What to watch: an eventfd, whose every addition counts.
+        fd: Rc<OwnedFd>,
+    },
     /// Completes when `fd` is hung up, or has failed, or is a socket whose other side sends nothing more; the result is the mask
     /// of `poll` events, which tells these apart.
     PollHangUp {
@@ -126,6 +132,7 @@ impl Op {
             | Self::Recv { .. }
             | Self::Send { .. }
             | Self::PollIn { .. }
+            | Self::PollEach { .. }
             | Self::PollHangUp { .. }
             | Self::PollOut { .. }
             | Self::Nop => false,
@@ -144,6 +151,8 @@ pub struct Completion {
     pub buf: Option<Buf>,
     /// The slices of a send, for sending what is left and for reuse of the vector.
     pub slices: Vec<Slice>,
+    /// The operation is still in flight, and completes again: [`Op::PollEach`].
+    pub goes_on: bool,
 }
 
 impl Completion {
@@ -156,6 +165,7 @@ impl Completion {
             result,
             buf: None,
             slices: Vec::new(),
+            goes_on: false,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::registered::Registered;
 use crate::setup;
 use crate::signals::{Failed, Signals};
 use crate::watch::{Unwatched, Watch};
-use io_uring::{IoUring, opcode, squeue, types};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
@@ -83,7 +83,7 @@ impl Ring {
     /// and go in several.
     ///
     /// # Errors
-    /// If the kernel has no `io_uring`, forbids it, or is older than Linux 5.11.
+    /// If the kernel has no `io_uring`, forbids it, or is older than Linux 5.13.
     pub fn new(entries: u32) -> io::Result<Self> {
         Self::with_pace(entries, Pace::new(now()))
     }
@@ -438,6 +438,8 @@ impl Inner {
                 }
                 let token = u64::from(failed.token);
                 (failed.desk, Completion::bare(token, entry.result()))
+            } else if cqueue::more(entry.flags()) {
+                self.flights.report(entry.user_data(), entry.result())
             } else {
                 let (source, completion) = self.flights.land(entry.user_data(), entry.result());
                 self.desks[source as usize].in_flight -= 1;

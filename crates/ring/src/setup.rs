@@ -30,12 +30,16 @@ pub(crate) fn create(entries: u32) -> io::Result<IoUring> {
         other => other?,
     };
     let parameters = uring.params();
-    if parameters.is_feature_nodrop() && parameters.is_feature_ext_arg() {
+    // The last came with Linux 5.13, as polls that go on did.
+    if parameters.is_feature_nodrop()
+        && parameters.is_feature_ext_arg()
+        && parameters.is_feature_resource_tagging()
+    {
         Ok(uring)
     } else {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "this kernel's io_uring is too old: Linux 5.11 or newer is needed",
+            "this kernel's io_uring is too old: Linux 5.13 or newer is needed",
         ))
     }
 }

@@ -131,6 +131,30 @@ fn polls_tell_when_a_socket_can_be_read_and_written() {
     assert_eq!(finish(&ring, &source).token, 2);
 }
 
+#[test]
+fn a_poll_that_goes_on_tells_of_each_signal_until_it_is_cancelled() {
+    let ring = Ring::new(8).unwrap();
+    let source = ring.source();
+    let eventfd = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
+    let fd = Rc::new(eventfd);
+    source.submit(1, Op::PollEach { fd: Rc::clone(&fd) });
+    for _ in 0..3 {
+        rustix::io::write(&fd, &1_u64.to_le_bytes()).unwrap();
+        let told = finish(&ring, &source);
+        assert!(told.goes_on);
+        assert_eq!(told.result.unwrap(), libc::POLLIN as usize);
+        assert_eq!(source.in_flight(), 1);
+        ring.submit_and_wait(Some(units::Duration::ZERO)).unwrap();
+        assert!(source.pop().is_none(), "a counter that stands is no news");
+    }
+    source.cancel(1);
+    let ended = finish(&ring, &source);
+    assert!(!ended.goes_on);
+    let error = ended.result.unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
+    assert_eq!((source.in_flight(), Rc::strong_count(&fd)), (0, 1));
+}
+
 /// What a poll for a hang-up says when this was done with the other end.
 fn hang_up(what: impl FnOnce(UnixStream) -> Option<UnixStream>) -> i16 {
     let ring = Ring::new(8).unwrap();
