@@ -29,6 +29,7 @@ use crate::quota::{MappingLimits, Quota};
 use crate::requests::Requests;
 use crate::session::{Ended, Session};
 use crate::tokens::Task;
+use crate::vring::Poll;
 use block_io::{BufPool, IoError, Payload};
 use frontend::budget::Account;
 use frontend::limits::ConnectionLimits;
@@ -327,7 +328,13 @@ impl Connection {
             Task::HangUp if completion.result.is_ok() => self.session.hung_up(),
             Task::HangUp | Task::Again | Task::Signal => {}
             Task::Kick { queue, generation } => {
-                self.kicks += u64::from(self.device.queues_mut().kicked(queue, generation));
+                let poll = match completion {
+                    Completion { result: Err(_), .. } => Poll::Failed,
+                    Completion { goes_on: true, .. } => Poll::GoesOn,
+                    Completion { .. } => Poll::Ended,
+                };
+                let queues = self.device.queues_mut();
+                self.kicks += u64::from(queues.kicked(queue, generation, poll));
             }
             Task::Interrupt { queue } => {
                 let vring = self.device.queues_mut().vring_mut(queue);

@@ -2,7 +2,7 @@
 
 use crate::bell::Signals;
 use crate::tokens::Task;
-use crate::vring::Vring;
+use crate::vring::{Poll, Vring};
 use ring::{Op, Source};
 use vhost_protocol::limits::QUEUES_MAX;
 
@@ -116,18 +116,18 @@ impl Queues {
         for queue in bits(std::mem::take(&mut self.to_poll), 0) {
             if let Some((fd, generation)) = self.vrings[queue].poll_kick() {
                 let token = Task::Kick { queue, generation }.token();
-                source.submit(token, Op::PollIn { fd });
+                source.submit(token, Op::PollEach { fd });
             }
         }
     }
 
-    /// A poll for a kick has ended. True: the guest has kicked, or its eventfd failed.
-    pub(crate) fn kicked(&mut self, queue: usize, generation: u32) -> bool {
-        let kicked = self.vrings[queue].kicked(generation);
-        if kicked == Some(true) {
+    /// The poll of a kick tells of one, or has failed. True: it was of the kick that the queue has now.
+    pub(crate) fn kicked(&mut self, queue: usize, generation: u32, poll: Poll) -> bool {
+        let is_present = self.vrings[queue].kicked(generation, poll);
+        if is_present && poll != Poll::Failed {
             self.look_at(queue);
         }
-        kicked.is_some()
+        is_present
     }
 
     /// A queue may have something: after it started, was enabled or was kicked.

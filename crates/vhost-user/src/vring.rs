@@ -90,6 +90,17 @@ struct Kick {
     is_polled: bool,
 }
 
+/// How the poll of a kick stands when it tells of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Poll {
+    /// The guest has kicked, and the poll waits for the next time.
+    GoesOn,
+    /// The guest has kicked; the poll has ended.
+    Ended,
+    /// The eventfd cannot be polled.
+    Failed,
+}
+
 #[derive(Debug)]
 struct Running {
     queue: Queue<RingArea>,
@@ -159,9 +170,13 @@ impl Vring {
     }
 
     /// Forgets the eventfd by which the guest kicks. Gives the generation of a poll of it that is in
-    /// flight.
+    /// flight. Takes the eventfd's counter down to zero: QEMU takes what is left for a kick, and a kick starts
+    /// the stopped device of a guest older than virtio 1.0 again.
     pub(crate) fn forget_kick(&mut self) -> Option<u32> {
         let kick = self.kick.take();
+        if let Some(kick) = &kick {
+            bell::clear(&kick.fd);
+        }
         let generation = self.generation;
         self.generation = self.generation.wrapping_add(1);
         kick.is_some_and(|kick| kick.is_polled)
@@ -179,20 +194,21 @@ impl Vring {
         (!was_polled).then(|| (Rc::clone(&kick.fd), self.generation))
     }
 
-    /// A poll of this generation has ended. True: the guest has kicked. `None`: it was of an eventfd
-    /// that is gone.
-    pub(crate) fn kicked(&mut self, generation: u32) -> Option<bool> {
+    /// The poll of this generation tells of a kick or has failed. False: it was of an eventfd that is gone.
+    pub(crate) fn kicked(&mut self, generation: u32, poll: Poll) -> bool {
         if self.generation != generation {
-            return None;
+            return false;
         }
-        let kick = self.kick.as_mut()?;
-        kick.is_polled = false;
-        let was_cleared = bell::clear(&kick.fd);
-        if !was_cleared {
+        let Some(kick) = &mut self.kick else {
+            return false;
+        };
+        match poll {
+            Poll::GoesOn => {}
+            Poll::Ended => kick.is_polled = false,
             // It can never be polled again; QEMU may set another.
-            self.kick = None;
+            Poll::Failed => self.kick = None,
         }
-        Some(was_cleared)
+        true
     }
 
     /// The eventfd that interrupts the guest.

@@ -145,6 +145,21 @@ fn a_reply_that_says_a_queue_has_stopped_comes_behind_its_interrupt() {
 }
 
 #[test]
+fn a_queue_that_has_stopped_leaves_no_kick_behind() {
+    let (mut rig, mut queue) = Rig::started(&disk(), plain());
+    for sector in 0..2 {
+        queue.request(READ, sector, &[(DATA, 512)]);
+        assert!(queue.kick());
+        let asked = rig.take(1).pop().unwrap();
+        rig.give(asked.key, &[7; 512]);
+        rig.answer(&mut queue);
+        rig.turn();
+    }
+    rig.ask(&Request::GetRingBase { ring: 0 }, &[]);
+    assert_eq!(queue.kicks(), 0);
+}
+
+#[test]
 fn a_queue_that_is_not_enabled_is_left_alone() {
     let (mut rig, mut queue) = Rig::started(&disk(), plain());
     let enable = |enabled| Request::EnableRing { ring: 0, enabled };

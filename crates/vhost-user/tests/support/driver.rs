@@ -209,11 +209,12 @@ impl Queue {
 
     /// How often the device interrupted since this was asked last.
     pub(crate) fn interrupts(&self) -> u64 {
-        let mut counter = [0; 8];
-        match rustix::io::read(&self.call, &mut counter) {
-            Ok(_) => u64::from_le_bytes(counter),
-            Err(_) => 0,
-        }
+        counter(&self.call)
+    }
+
+    /// Kicks that nobody has read since this was asked last.
+    pub(crate) fn kicks(&self) -> u64 {
+        counter(&self.kick)
     }
 
     pub(crate) fn kick_fd(&self) -> OwnedFd {
@@ -222,5 +223,13 @@ impl Queue {
 
     pub(crate) fn call_fd(&self) -> OwnedFd {
         self.call.as_fd().try_clone_to_owned().unwrap()
+    }
+}
+
+fn counter(eventfd: &OwnedFd) -> u64 {
+    let mut counter = [0; 8];
+    match rustix::io::read(eventfd, &mut counter) {
+        Ok(_) => u64::from_le_bytes(counter),
+        Err(_) => 0,
     }
 }
