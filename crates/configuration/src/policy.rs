@@ -16,7 +16,7 @@ pub struct PolicyConfig {
     pub enabled: bool,
     /// What may enter the flash.
     pub admission: Text<admission::Spec>,
-    /// Whether all that is read enters as long as nothing had to leave.
+    /// Whether what is read enters as long as nothing had to leave: half of each share, and more where it pays.
     pub fill: bool,
     /// Memory for what admission stages and remembers.
     pub staging: Text<Staging>,
@@ -117,7 +117,8 @@ change! {
         /// What may enter the flash.
         #[schema(value_type = Option<String>, example = "larc")]
         admission: Text<admission::Spec>,
-        /// Whether all that is read enters as long as nothing ever had to leave the flash.
+        /// Whether what is read enters as long as nothing ever had to leave the flash: half of each share, and more where
+        /// blocks are read again.
         fill: bool,
         /// Memory for what admission stages and remembers, or `auto`.
         #[schema(value_type = Option<String>, example = "256MiB")]

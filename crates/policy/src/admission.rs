@@ -46,6 +46,7 @@ mod writes;
 
 pub use budget::{Budget, BudgetError, Rate, TokenBucket};
 pub use registry::{Configured, Spec};
+pub use returns::Returns;
 pub use rewrites::Rewrites;
 pub use share::Share;
 pub use sizes::DataSize;

@@ -49,6 +49,7 @@ mod counts;
 pub mod daemon;
 mod division;
 mod error;
+mod filling;
 mod gauge;
 pub mod limits;
 mod report;

@@ -97,8 +97,9 @@ pub enum Measure {
 pub struct Settings {
     /// What may enter the flash, unless a tenant says otherwise.
     pub admission: admission::Spec,
-    /// Whether every block that is read enters as long as nothing ever had to leave the flash, whatever
-    /// the admission policy; write budgets hold.
+    /// Whether a block that is read enters as long as nothing ever had to leave the flash, and half of its tenant's
+    /// share is not filled or a quarter of the tenant's blocks come back, whatever the admission policy; write
+    /// budgets hold.
     pub fill: bool,
     /// Memory for what admission stages and remembers, of all tenants together; divided in proportion
     /// to their shares.

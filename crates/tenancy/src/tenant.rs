@@ -2,6 +2,7 @@
 
 use crate::clock::Ended;
 use crate::counts::{Counts, Wrote};
+use crate::filling::Filling;
 use crate::gauge::{Gauge, Wanted, Wants};
 use crate::limits::CURVE_HALF_LIFE;
 use crate::report::LiveCurve;
@@ -22,6 +23,10 @@ pub(crate) struct Tenant<K> {
     /// Who uses its cached blocks, if that is asked for.
     tags: Option<Tags>,
     admission: Box<dyn Admission<K>>,
+    /// What it fills, as long as the flash was never full.
+    filling: Option<Filling>,
+    /// Blocks that may leave the flash before its admission hears of one.
+    filled_unread: u64,
     gauge: Gauge,
     curve: Live,
     settings: TenantSettings,
@@ -52,6 +57,8 @@ impl<K: Key + Into<u64>> Tenant<K> {
             counts: Counts::default(),
             tags: wants_tags(&settings, all).then(|| Tags::new(all.seed)),
             admission: spec_of(&settings, all).build(share),
+            filling: None,
+            filled_unread: 0,
             gauge: Gauge::new(all)?,
             curve: curve_of(&settings, all),
             settings,
@@ -162,9 +169,37 @@ impl<K: Key + Into<u64>> Tenant<K> {
         self.tag(key, vm);
     }
 
-    /// It did so because the flash was not full.
+    /// A block is read that is nowhere, and the flash of so many blocks was never full: whether it enters without the
+    /// policy being asked.
+    pub(crate) fn fills(&mut self, key: K, flash_blocks: u64) -> bool {
+        if self.settings.image {
+            return true;
+        }
+        let new = || Filling::new(flash_blocks);
+        let filling = self.filling.get_or_insert_with(new);
+        filling.takes(key, self.share.blocks)
+    }
+
+    /// A block that is on flash is read, and the flash was never full.
+    pub(crate) fn hit_while_filling(&mut self, key: K) {
+        if let Some(filling) = &mut self.filling {
+            filling.hit(key);
+        }
+    }
+
+    /// A block entered without the policy being asked.
     pub(crate) fn filled(&mut self) {
         self.counts.filled += 1;
+        if let Some(filling) = &mut self.filling {
+            filling.filled();
+        }
+    }
+
+    /// The flash is full for the first time.
+    pub(crate) fn ends_filling(&mut self) {
+        if let Some(filling) = self.filling.take() {
+            self.filled_unread = filling.unread();
+        }
     }
 
     /// The policy would have let a block in, and the budgets do not.
@@ -198,7 +233,11 @@ impl<K: Key + Into<u64>> Tenant<K> {
     /// A block left flash by reclaim.
     pub(crate) fn evicted(&mut self, key: K) {
         self.counts.evicted += 1;
-        self.admission.evicted(key);
+        if self.filled_unread > 0 {
+            self.filled_unread -= 1;
+        } else {
+            self.admission.evicted(key);
+        }
         self.untag(key);
     }
 
@@ -402,7 +441,8 @@ impl<K: Key + Into<u64>> Tenant<K> {
             + self.curve.bytes()
             + self.tags.as_ref().map_or(0, Tags::bytes)
             + self.sizes.capacity() * size_of::<Size>();
-        Bytes::new(own as u64) + self.admission.memory() + self.gauge.memory()
+        let filling = self.filling.as_ref().map_or(Bytes::ZERO, Filling::memory);
+        Bytes::new(own as u64) + self.admission.memory() + self.gauge.memory() + filling
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Set {
     /// Which missed blocks are written to flash, such as always or larc
     #[arg(long, value_name = "POLICY", group = "what")]
     pub admission: Option<admission::Spec>,
-    /// Whether all that is read is let in as long as nothing ever had to leave the flash
+    /// Whether what is read is let in as long as nothing ever had to leave the flash: half of each share, and more where blocks are read again
     #[arg(long, value_name = "true|false", group = "what")]
     pub fill: Option<bool>,
     /// Memory for what admission remembers and for blocks that wait in memory, or `auto`

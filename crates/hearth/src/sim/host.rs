@@ -36,7 +36,7 @@ pub struct HostArgs {
     /// A share moves only if it does by this part of itself, 0 to 1
     #[arg(long, value_name = "PART", default_value = "0.05", value_parser = part)]
     pub hysteresis: Fraction,
-    /// Let all that is read in as long as nothing ever had to leave the flash, as the daemon does
+    /// Let in what is read as long as nothing ever had to leave the flash, as the daemon does: half of each share, and more where blocks are read again
     #[arg(long)]
     pub fill: bool,
     /// What flash may be written: 100GiB/day, 20MiB/s, or drive writes a day (0.5DWPD)

@@ -43,7 +43,7 @@ struct Passed {
 
 /// A sample of the blocks that pass by.
 #[derive(Debug)]
-pub(super) struct Returns {
+pub struct Returns {
     /// Blocks whose hash is at most this are sampled.
     limit: u64,
     /// How long a passing is remembered.
@@ -64,7 +64,7 @@ fn hash_of(key: impl Key) -> (u64, u32) {
 impl Returns {
     /// Nothing has passed by. A block that is read later than `span` after it passed by, by its owner's clock, is taken for one
     /// that is not read; about as many pass by in that time.
-    pub(super) fn new(span: u64) -> Self {
+    pub fn new(span: u64) -> Self {
         Self {
             limit: limit(span),
             span,
@@ -74,14 +74,14 @@ impl Returns {
     }
 
     /// From now on the span is this. What is known is kept.
-    pub(super) fn set_span(&mut self, span: u64) {
+    pub fn set_span(&mut self, span: u64) {
         self.span = span;
         self.limit = limit(span);
     }
 
     /// A block passes by. True if it is sampled.
     #[inline]
-    pub(super) fn passes(&mut self, key: impl Key, now: u64) -> bool {
+    pub fn passes(&mut self, key: impl Key, now: u64) -> bool {
         let (hash, name) = hash_of(key);
         let is_sampled = hash <= self.limit;
         if is_sampled {
@@ -92,7 +92,7 @@ impl Returns {
 
     /// A block is read. True if it has passed by and was not read since.
     #[inline]
-    pub(super) fn read(&mut self, key: impl Key, now: u64) -> bool {
+    pub fn read(&mut self, key: impl Key, now: u64) -> bool {
         let (hash, name) = hash_of(key);
         hash <= self.limit && self.mark(name, now)
     }
@@ -128,7 +128,7 @@ impl Returns {
     }
 
     /// The part of the blocks that were read in time. `None` as long as too few are old enough to say.
-    pub(super) fn part(&self) -> Option<Fraction> {
+    pub fn part(&self) -> Option<Fraction> {
         let judged = self.passed.len() as u64 / 2;
         (judged >= JUDGED_LEAST).then(|| {
             let millionths = self.read * 1_000_000 / judged;
@@ -137,7 +137,7 @@ impl Returns {
     }
 
     /// Memory that it holds.
-    pub(super) fn memory(&self) -> Bytes {
+    pub fn memory(&self) -> Bytes {
         Bytes::new((self.passed.capacity() * size_of::<Passed>()) as u64)
     }
 }

@@ -6,9 +6,9 @@
 //! puts into `left`: those with [`Fate::Admit`] go to flash now, the bytes of all of them leave memory.
 //!
 //! As long as no block had to leave the flash, and if the settings say so, [`Tenancy::missed`] asks no policy
-//! about a block that is read: it enters, if the budgets allow it. An empty flash has nothing to lose by it, and a
-//! policy that waits for blocks to come back would leave it empty for long. Blocks that are only written wait for
-//! the policy even then.
+//! about a block that is read: it enters, if the budgets allow it, while half of its tenant's share is not filled, or
+//! enough of the tenant's blocks come back (`filling.rs`). Blocks of a base image enter in any case. Blocks that are only
+//! written wait for the policy even then.
 //!
 //! A block that is written whole is asked about when the origin has acknowledged it: one that was on flash
 //! with [`Tenancy::hit`] and then [`Tenancy::may_rewrite`], any other with [`Tenancy::missed`]. Staged
@@ -58,8 +58,12 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// If its tenant is not attached.
     #[inline]
     pub fn hit(&mut self, arrival: &Arrival, key: K) {
+        let is_filling = self.is_filling(arrival);
         let tenant = self.tenants.attached(arrival.tenant);
         tenant.hit(arrival, key, self.clock.now());
+        if is_filling {
+            tenant.hit_while_filling(key);
+        }
         if arrival.vm != arrival.tenant {
             self.image_hit(arrival);
         }
@@ -76,6 +80,22 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         }
     }
 
+    /// Whether a block that this reads may enter without a policy: the flash was never full.
+    #[inline]
+    fn is_filling(&self, arrival: &Arrival) -> bool {
+        self.settings.fill && !self.full && !arrival.write
+    }
+
+    /// Whether a block that is nowhere enters without the policy being asked.
+    fn fills(&mut self, arrival: &Arrival, key: K) -> bool {
+        let flash_blocks = self.capacity.blocks();
+        self.is_filling(arrival)
+            && self
+                .tenants
+                .attached(arrival.tenant)
+                .fills(key, flash_blocks)
+    }
+
     fn image_hit(&mut self, arrival: &Arrival) {
         if let Some(vm) = self.tenants.get_mut(arrival.vm) {
             vm.hits_image(!arrival.write);
@@ -89,7 +109,7 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// # Panics
     /// If its tenant is not attached.
     pub fn missed(&mut self, arrival: &Arrival, key: K, left: &mut Vec<(K, Fate)>) -> Verdict {
-        if self.settings.fill && !self.full && !arrival.write {
+        if self.fills(arrival, key) {
             let verdict = self.admit(arrival, key);
             if verdict == Verdict::Admit {
                 self.tenants.attached(arrival.tenant).filled();
@@ -165,7 +185,11 @@ impl<K: Key + Into<u64>> Tenancy<K> {
 
     /// A block left flash by reclaim.
     pub fn evicted(&mut self, slot: TenantSlot, key: K) {
-        self.full = true;
+        if !std::mem::replace(&mut self.full, true) {
+            for (_, tenant) in self.tenants.each_mut() {
+                tenant.ends_filling();
+            }
+        }
         if let Some(tenant) = self.tenants.get_mut(slot) {
             tenant.evicted(key);
         }
