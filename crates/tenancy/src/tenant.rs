@@ -123,6 +123,9 @@ impl<K: Key + Into<u64>> Tenant<K> {
             &mut self.counts.read_hits
         };
         *hits += 1;
+        if let (Some(filling), false) = (&mut self.filling, arrival.write) {
+            filling.hit(key);
+        }
         self.admission.hit(key, arrival.access(now));
         self.tag(key, arrival.vm);
     }
@@ -178,13 +181,6 @@ impl<K: Key + Into<u64>> Tenant<K> {
         let new = || Filling::new(flash_blocks);
         let filling = self.filling.get_or_insert_with(new);
         filling.takes(key, self.share.blocks)
-    }
-
-    /// A block that is on flash is read, and the flash was never full.
-    pub(crate) fn hit_while_filling(&mut self, key: K) {
-        if let Some(filling) = &mut self.filling {
-            filling.hit(key);
-        }
     }
 
     /// A block entered without the policy being asked.

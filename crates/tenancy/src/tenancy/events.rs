@@ -58,12 +58,8 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// If its tenant is not attached.
     #[inline]
     pub fn hit(&mut self, arrival: &Arrival, key: K) {
-        let is_filling = self.is_filling(arrival);
         let tenant = self.tenants.attached(arrival.tenant);
         tenant.hit(arrival, key, self.clock.now());
-        if is_filling {
-            tenant.hit_while_filling(key);
-        }
         if arrival.vm != arrival.tenant {
             self.image_hit(arrival);
         }
@@ -80,22 +76,6 @@ impl<K: Key + Into<u64>> Tenancy<K> {
         }
     }
 
-    /// Whether a block that this reads may enter without a policy: the flash was never full.
-    #[inline]
-    fn is_filling(&self, arrival: &Arrival) -> bool {
-        self.settings.fill && !self.full && !arrival.write
-    }
-
-    /// Whether a block that is nowhere enters without the policy being asked.
-    fn fills(&mut self, arrival: &Arrival, key: K) -> bool {
-        let flash_blocks = self.capacity.blocks();
-        self.is_filling(arrival)
-            && self
-                .tenants
-                .attached(arrival.tenant)
-                .fills(key, flash_blocks)
-    }
-
     fn image_hit(&mut self, arrival: &Arrival) {
         if let Some(vm) = self.tenants.get_mut(arrival.vm) {
             vm.hits_image(!arrival.write);
@@ -109,7 +89,10 @@ impl<K: Key + Into<u64>> Tenancy<K> {
     /// # Panics
     /// If its tenant is not attached.
     pub fn missed(&mut self, arrival: &Arrival, key: K, left: &mut Vec<(K, Fate)>) -> Verdict {
-        if self.fills(arrival, key) {
+        let may_fill = self.settings.fill && !self.full && !arrival.write;
+        let flash_blocks = self.capacity.blocks();
+        let tenant = self.tenants.attached(arrival.tenant);
+        if may_fill && tenant.fills(key, flash_blocks) {
             let verdict = self.admit(arrival, key);
             if verdict == Verdict::Admit {
                 self.tenants.attached(arrival.tenant).filled();
