@@ -25,11 +25,11 @@
 use crate::bell::Signals;
 use crate::device::{Device, Disk};
 use crate::guard;
+use crate::kick::Poll;
 use crate::quota::{MappingLimits, Quota};
 use crate::requests::Requests;
 use crate::session::{Ended, Session};
 use crate::tokens::Task;
-use crate::vring::Poll;
 use block_io::{BufPool, IoError, Payload};
 use frontend::budget::Account;
 use frontend::limits::ConnectionLimits;

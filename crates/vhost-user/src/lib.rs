@@ -27,6 +27,7 @@ mod device;
 mod dirty;
 mod front_end;
 mod guard;
+mod kick;
 pub mod limits;
 mod mapping;
 mod memory;

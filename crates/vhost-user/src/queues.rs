@@ -1,8 +1,9 @@
 //! The queues of a device, and which of them are to be looked at.
 
 use crate::bell::Signals;
+use crate::kick::Poll;
 use crate::tokens::Task;
-use crate::vring::{Poll, Vring};
+use crate::vring::Vring;
 use ring::{Op, Source};
 use vhost_protocol::limits::QUEUES_MAX;
 
@@ -123,7 +124,7 @@ impl Queues {
 
     /// The poll of a kick tells of one, or has failed. True: it was of the kick that the queue has now.
     pub(crate) fn kicked(&mut self, queue: usize, generation: u32, poll: Poll) -> bool {
-        let is_present = self.vrings[queue].kicked(generation, poll);
+        let is_present = self.vrings[queue].kick_mut().polled(generation, poll);
         if is_present && poll != Poll::Failed {
             self.look_at(queue);
         }
@@ -153,7 +154,7 @@ impl Queues {
 
     /// A poll of the queue's present kick must not go on.
     pub(crate) fn forget_kick(&mut self, queue: usize) {
-        if let Some(generation) = self.vrings[queue].forget_kick() {
+        if let Some(generation) = self.vrings[queue].kick_mut().forget() {
             self.to_cancel
                 .push(Task::Kick { queue, generation }.token());
         }

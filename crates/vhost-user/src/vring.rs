@@ -1,7 +1,7 @@
 //! One queue of a device: what QEMU set, and the ring while it runs.
 //!
 //! ```text
-//!  size, base, addresses ─► set_kick() ─► running ─► stop()      (set again for the next time)
+//!  size, base, addresses ──► a kick ───► running ─► stop()      (set again for the next time)
 //!                                          │ ▲
 //!             take() ─► (request) ─► put() ┘ └ publish() ─► interrupt
 //! ```
@@ -12,8 +12,9 @@
 //! - With an inflight region, a head is marked there before anything is done with it, and until
 //!   the answer is published.
 
-use crate::bell::{self, Bell, Signals};
+use crate::bell::{Bell, Signals};
 use crate::dirty::DirtyLog;
+use crate::kick::Kick;
 use crate::mapping::View;
 use crate::memory::Memory;
 use std::collections::VecDeque;
@@ -82,25 +83,6 @@ impl Area for RingArea {
     }
 }
 
-/// The eventfd by which the guest kicks.
-#[derive(Debug)]
-struct Kick {
-    fd: Rc<OwnedFd>,
-    /// A poll of it is in flight.
-    is_polled: bool,
-}
-
-/// How the poll of a kick stands when it tells of something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Poll {
-    /// The guest has kicked, and the poll waits for the next time.
-    GoesOn,
-    /// The guest has kicked; the poll has ended.
-    Ended,
-    /// The eventfd cannot be polled.
-    Failed,
-}
-
 #[derive(Debug)]
 struct Running {
     queue: Queue<RingArea>,
@@ -123,9 +105,7 @@ pub(crate) struct Vring {
     is_enabled: bool,
     /// QEMU waits for it to stop: nothing more is taken.
     is_stopping: bool,
-    kick: Option<Kick>,
-    /// Counts kick descriptors, so that polls of old ones are known.
-    generation: u32,
+    kick: Kick,
     bell: Bell,
     error: Option<Rc<OwnedFd>>,
     running: Option<Running>,
@@ -163,52 +143,19 @@ impl Vring {
         self.is_stopping
     }
 
-    /// The eventfd by which the guest kicks; the one before it is [forgotten](Vring::forget_kick).
-    pub(crate) fn set_kick(&mut self, fd: Rc<OwnedFd>) {
-        let is_polled = false;
-        self.kick = Some(Kick { fd, is_polled });
-    }
-
-    /// Forgets the eventfd by which the guest kicks. Gives the generation of a poll of it that is in
-    /// flight. Takes the eventfd's counter down to zero: QEMU takes what is left for a kick, and a kick starts
-    /// the stopped device of a guest older than virtio 1.0 again.
-    pub(crate) fn forget_kick(&mut self) -> Option<u32> {
-        let kick = self.kick.take();
-        if let Some(kick) = &kick {
-            bell::clear(&kick.fd);
-        }
-        let generation = self.generation;
-        self.generation = self.generation.wrapping_add(1);
-        kick.is_some_and(|kick| kick.is_polled)
-            .then_some(generation)
+    /// The eventfd by which the guest kicks.
+    pub(crate) fn kick_mut(&mut self) -> &mut Kick {
+        &mut self.kick
     }
 
     /// What to poll for a kick, and its generation, unless that is polled already. A queue that is not
     /// served is polled when it is enabled.
     pub(crate) fn poll_kick(&mut self) -> Option<(Rc<OwnedFd>, u32)> {
-        if !self.is_served() {
-            return None;
+        if self.is_served() {
+            self.kick.poll()
+        } else {
+            None
         }
-        let kick = self.kick.as_mut()?;
-        let was_polled = std::mem::replace(&mut kick.is_polled, true);
-        (!was_polled).then(|| (Rc::clone(&kick.fd), self.generation))
-    }
-
-    /// The poll of this generation tells of a kick or has failed. False: it was of an eventfd that is gone.
-    pub(crate) fn kicked(&mut self, generation: u32, poll: Poll) -> bool {
-        if self.generation != generation {
-            return false;
-        }
-        let Some(kick) = &mut self.kick else {
-            return false;
-        };
-        match poll {
-            Poll::GoesOn => {}
-            Poll::Ended => kick.is_polled = false,
-            // It can never be polled again; QEMU may set another.
-            Poll::Failed => self.kick = None,
-        }
-        true
     }
 
     /// The eventfd that interrupts the guest.
@@ -362,8 +309,6 @@ impl Vring {
         }
         self.is_stopping = false;
         self.is_enabled = false;
-        self.kick = None;
-        self.generation = self.generation.wrapping_add(1);
         self.bell.set(None);
         self.base
     }
@@ -374,8 +319,10 @@ impl Vring {
     /// If it runs.
     pub(crate) fn reset(&mut self) {
         assert!(!self.is_running(), "a ring is stopped before it is reset");
+        let mut kick = std::mem::take(&mut self.kick);
+        let _polled = kick.forget();
         *self = Self {
-            generation: self.generation,
+            kick,
             ..Self::default()
         };
     }

@@ -236,7 +236,7 @@ impl Device {
                 if !self.queues.vring(queue).is_running() {
                     self.start(queue).map_err(in_queue(queue))?;
                 }
-                self.queues.vring_mut(queue).set_kick(fd);
+                self.queues.vring_mut(queue).kick_mut().set(fd);
                 self.queues.look_at(queue);
                 Ok(())
             }
