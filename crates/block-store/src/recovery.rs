@@ -46,8 +46,8 @@ use std::vec::Drain;
 use tables::Tables;
 use units::{Bytes, DiskId, Instant, Offset};
 
-/// Reads in flight at a time: enough to keep any device busy.
-const READS_MAX: usize = 64;
+/// Reads in flight at a time: enough to keep any device busy while those before them are taken in, in 8 MiB of buffers.
+const READS_MAX: usize = 256;
 
 /// Why a flash could not be opened as a cache.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

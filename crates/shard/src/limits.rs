@@ -41,6 +41,10 @@ pub(crate) const FAILURE_PAUSE: Duration = Duration::from_secs(10);
 /// answers something in this time; one that does not would hold up every disk.
 pub(crate) const OPENING_SILENCE_MAX: Duration = Duration::from_secs(10);
 
+/// Reads of an opening cache that are taken in before the next ones are handed to the flash: so that most reads are
+/// under way while the blocks of the others are entered, at one system call for so many.
+pub(crate) const READS_TAKEN_IN: usize = 64;
+
 /// A turn that ends later than it asked to by at least this stood still. Less is what a busy host's
 /// scheduler does, and no matter beside the time that flash may take.
 pub(crate) const STANDSTILL_MIN: Duration = Duration::from_millis(50);

@@ -14,7 +14,7 @@
 
 use crate::error::SpawnError;
 use crate::latency::Timed;
-use crate::limits::OPENING_SILENCE_MAX;
+use crate::limits::{OPENING_SILENCE_MAX, READS_TAKEN_IN};
 use crate::progress::ProgressFile;
 use crate::retained::RetainedMemory;
 use crate::retirement::{Record, RecordFile};
@@ -237,13 +237,7 @@ fn recover(
     let mut heard = ring.now();
     let mut standstill = Standstill::new();
     loop {
-        recovery.take_effects(&mut effects);
-        for effect in effects.drain(..) {
-            // A cache that is being opened has no disks, so it asks for nothing else.
-            if let Effect::Flash(op) = effect {
-                flash.submit(op, ring.now());
-            }
-        }
+        submit(&mut recovery, &mut effects, flash, ring.now());
         if let Some(finished) = recovery.finished() {
             return Ok(finished?);
         }
@@ -264,11 +258,26 @@ fn recover(
         if !done.is_empty() {
             heard = now;
         }
-        for one in done.drain(..) {
+        for (number, one) in (1..).zip(done.drain(..)) {
             recovery.flash_done(one, now);
+            if number % READS_TAKEN_IN == 0 {
+                submit(&mut recovery, &mut effects, flash, now);
+                ring.submit();
+            }
         }
         if now - heard >= OPENING_SILENCE_MAX {
             return Err(Unusable::Silent);
+        }
+    }
+}
+
+/// Hands what a recovery asks for to the flash.
+fn submit(recovery: &mut Recovery, effects: &mut Vec<Effect>, flash: &mut Flash, now: Instant) {
+    recovery.take_effects(effects);
+    for effect in effects.drain(..) {
+        // A cache that is being opened has no disks, so it asks for nothing else.
+        if let Effect::Flash(op) = effect {
+            flash.submit(op, now);
         }
     }
 }
