@@ -146,29 +146,41 @@ impl<I: Index, C> SegmentLog<I, C> {
         Ok(())
     }
 
-    /// Enters the blocks that were found in a segment, in their order. `each` gets each one's
-    /// position in `blocks` and what became of it.
+    /// Enters the blocks that were found in a segment, those of the same name in their order. `each` gets
+    /// each one's position in `blocks` and what became of it.
+    ///
+    /// # Panics
+    /// If they are of several segments or disks.
     pub fn enter_batch(&mut self, blocks: &[Located], mut each: impl FnMut(usize, Entered)) {
-        let (table, cached) = (&mut self.table, &mut self.cached);
+        let Some(first) = blocks.first() else {
+            return;
+        };
+        let of = |at: &Located| (at.disk, self.table.geometry().segment_of(at.slot));
+        let (disk, segment) = of(first);
+        // Without an early end, so that it costs no branches.
+        let others = blocks.iter().filter(|at| of(at) != (disk, segment)).count();
+        assert_eq!(others, 0, "the blocks are of one segment");
+        let (table, cached) = (&mut self.table, &mut self.cached[disk.index()]);
+        // Counted together: a segment's counts are far from what the index touches.
+        let mut new = 0;
         self.index.insert_batch(blocks, |i, result| {
-            let new = blocks[i];
-            each(
-                i,
-                match result {
-                    Ok(None) => {
-                        table.of_slot(new.slot).count(0, 1);
-                        cached[new.disk.index()] += 1;
-                        Entered::New
-                    }
-                    Ok(Some(old)) => {
-                        table.of_slot(old.slot).uncount(old.mark);
-                        table.of_slot(new.slot).count(0, 1);
-                        Entered::Instead(old.slot)
-                    }
-                    Err(Full) => Entered::Full,
-                },
-            );
+            let entered = match result {
+                Ok(None) => {
+                    new += 1;
+                    Entered::New
+                }
+                Ok(Some(old)) => {
+                    // First: the old one may be of this very batch, and not be counted yet.
+                    table.get_mut(segment).count(0, 1);
+                    table.of_slot(old.slot).uncount(old.mark);
+                    Entered::Instead(old.slot)
+                }
+                Err(Full) => Entered::Full,
+            };
+            each(i, entered);
         });
+        table.get_mut(segment).count(0, new);
+        *cached += u64::from(new);
     }
 
     /// Whether no block was ever appended to it.

@@ -263,6 +263,22 @@ fn an_older_clean_copy_does_not_come_back() {
 }
 
 #[test]
+fn a_block_that_two_slots_claim_is_believed_of_neither() {
+    let mut hand = Hand::of_disks(1);
+    // Twice in one segment, and once more in another.
+    hand.clean_segment(6, 0, 9, &[(1, 0), (2, 0), (1, 1), (3, 0)]);
+    hand.clean_segment(7, 0, 10, &[(3, 0), (4, 0)]);
+    let opened = hand.open();
+    let found: Vec<_> = (1..5).map(|block| clean(&opened, 0, block)).collect();
+    let (second, fourth) = (hand.slot(6, 2), hand.slot(7, 2));
+    assert_eq!(found, [None, Some(second), None, Some(fourth)]);
+    for (segment, page) in [(6, 1), (6, 3), (6, 4), (7, 1)] {
+        assert!(!opened.store.trusts(hand.slot(segment, page)));
+    }
+    opened.store.self_check();
+}
+
+#[test]
 fn what_is_written_after_an_erasure_counts_and_the_rest_reads_as_zeroes() {
     let mut hand = Hand::of_disks(1);
     hand.clean_segment(6, 0, 9, &[(12, 0)]);
