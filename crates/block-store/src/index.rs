@@ -36,11 +36,11 @@ mod log;
 #[cfg(test)]
 mod tests;
 
-use bucket::{Bucket, Entry, STRAYS_MANY, WAYS};
+use bucket::{Bucket, Entry, ROOMY_MAX, STRAYS_MANY, WAYS};
 use displace::Displacement;
-use geometry::{Address, Geometry};
+use geometry::{Address, Geometry, Home};
 pub use segment_log::{Full, Located, Marked};
-use std::hint::{black_box, select_unpredictable};
+use std::hint::black_box;
 use units::{BlockIndex, DiskSlot, FlashSlot};
 use zerocopy::FromZeros;
 
@@ -51,9 +51,6 @@ pub const LOAD_PERCENT_MAX: u64 = 94;
 
 /// Fewest buckets: keeps the odds of a full pair negligible in the tiny caches of tests.
 const BUCKETS_MIN: u64 = 4;
-
-/// A home with so many free places takes a newcomer without a look at its second bucket.
-const HOME_ROOM_MIN: usize = 4;
 
 /// Keys whose buckets [`Index::insert_batch`] touches before it inserts the first of them: twice as
 /// many cache misses as a core keeps in flight.
@@ -194,9 +191,9 @@ impl Index {
         self.insert_at(&address, marked)
     }
 
-    /// [`Index::insert`] for many blocks in their order, with mark 0; `each` gets each one's position
-    /// in `blocks` and its result. Faster than one by one when the index is larger than the
-    /// processor's caches.
+    /// [`Index::insert`] for many blocks, with mark 0, those of the same name in their order; `each` gets
+    /// each one's position in `blocks` and its result. Faster than one by one when the index is larger
+    /// than the processor's caches.
     ///
     /// # Panics
     /// If a slot is above the count that the index was made for.
@@ -205,30 +202,61 @@ impl Index {
         blocks: &[Located],
         mut each: impl FnMut(usize, Result<Option<Marked>, Full>),
     ) {
+        let mut homes = [Home::default(); BATCH_KEYS];
+        let (mut roomy, mut crowded) = ([0; BATCH_KEYS], [0; BATCH_KEYS]);
         let mut addresses = [Address::default(); BATCH_KEYS];
-        let mut nears = [0; BATCH_KEYS];
         for (batch_number, batch) in blocks.chunks(BATCH_KEYS).enumerate() {
-            let addresses = &mut addresses[..batch.len()];
-            for (address, located) in addresses.iter_mut().zip(batch) {
-                *address = self.geometry.address(located.disk, located.block);
+            let before = batch_number * BATCH_KEYS;
+            let marked = |number: usize| Marked {
+                slot: batch[number].slot,
+                mark: 0,
+            };
+            let homes = &mut homes[..batch.len()];
+            for (home, located) in homes.iter_mut().zip(batch) {
+                *home = self.geometry.home(located.disk, located.block);
             }
-            self.touch_all(addresses.iter().map(|address| address.home));
-            for (near, address) in nears.iter_mut().zip(&*addresses) {
-                let home = &self.buckets[address.home];
-                let crowded = WAYS - home.len() < HOME_ROOM_MIN;
-                let looks_further = (home.strays() > 0) | crowded;
-                *near = select_unpredictable(looks_further, address.second, address.home);
+            self.touch_all(homes.iter().map(|home| home.bucket));
+            // Sorted without a branch: which is which nobody can foretell. Blocks of the same name are on the same
+            // side, so they stay in order.
+            let (mut roomy_count, mut crowded_count) = (0, 0);
+            for (number, home) in homes.iter().enumerate() {
+                let is_roomy = self.buckets[home.bucket].is_roomy();
+                roomy[roomy_count] = number;
+                crowded[crowded_count] = number;
+                roomy_count += usize::from(is_roomy);
+                crowded_count += usize::from(!is_roomy);
             }
-            self.touch_all(nears[..batch.len()].iter().copied());
-            for (i, (address, located)) in addresses.iter().zip(batch).enumerate() {
-                let marked = Marked {
-                    slot: located.slot,
-                    mark: 0,
-                };
-                let result = self.insert_at(address, marked);
-                each(batch_number * BATCH_KEYS + i, result);
+            for number in roomy[..roomy_count].iter().copied() {
+                let result = self.insert_at_home(&homes[number], marked(number));
+                each(before + number, result);
+            }
+            let crowded = &crowded[..crowded_count];
+            for (address, number) in addresses.iter_mut().zip(crowded) {
+                *address = self.geometry.both(&homes[*number]);
+            }
+            let addresses = &addresses[..crowded_count];
+            self.touch_all(addresses.iter().map(|address| address.second));
+            for (address, number) in addresses.iter().zip(crowded.iter().copied()) {
+                let result = self.insert_at(address, marked(number));
+                each(before + number, result);
             }
         }
+    }
+
+    /// [`Index::insert`] of a block whose home was roomy a moment ago.
+    #[inline]
+    fn insert_at_home(&mut self, home: &Home, marked: Marked) -> Result<Option<Marked>, Full> {
+        let bucket = &mut self.buckets[home.bucket];
+        if !bucket.is_roomy() {
+            return self.insert_at(&self.geometry.both(home), marked);
+        }
+        let matches = bucket.matches_if_roomy(home.tag, self.geometry.tag_shift());
+        if matches != 0 {
+            return self.insert_at(&self.geometry.both(home), marked);
+        }
+        bucket.push(self.geometry.entry(home.tag, marked));
+        self.len += 1;
+        Ok(None)
     }
 
     /// Brings buckets near. Nothing but loads that do not depend on each other, so that the
@@ -390,7 +418,7 @@ impl Index {
         }
         let mut at_home = self.buckets[address.home].len();
         let mut at_second = WAYS;
-        if WAYS - at_home < HOME_ROOM_MIN {
+        if at_home > ROOMY_MAX {
             at_second = self.buckets[address.second].len();
             if at_home.min(at_second) == WAYS {
                 self.displacement

@@ -79,8 +79,8 @@ pub trait Index {
         marked: Marked,
     ) -> Result<Option<Marked>, Full>;
 
-    /// [`Index::insert`] for many blocks in their order, with mark 0; `each` gets each one's
-    /// position in `blocks` and its result.
+    /// [`Index::insert`] for many blocks, with mark 0, those of the same name in their order; `each` gets
+    /// each one's position in `blocks` and its result.
     fn insert_batch(
         &mut self,
         blocks: &[Located],

@@ -18,6 +18,8 @@ const BUCKET_BYTES: usize = 64;
 /// The byte that counts: entries in its low half, strays in its high half.
 const COUNTS: usize = BUCKET_BYTES - 1;
 const LEN_MASK: u8 = 0x0f;
+/// Most entries of a bucket that takes a newcomer without a look at its second one.
+pub(super) const ROOMY_MAX: usize = 5;
 /// Strays beyond which a bucket only knows that there are some.
 pub(super) const STRAYS_MANY: u8 = 0x0f;
 
@@ -55,12 +57,18 @@ pub(super) struct Bucket([u8; BUCKET_BYTES]);
 const _: () = assert!(size_of::<Bucket>() == BUCKET_BYTES);
 
 impl Bucket {
+    /// An entry, below a byte that is not its own.
     #[inline]
-    fn bits(&self, way: usize) -> u64 {
+    fn word(&self, way: usize) -> u64 {
         let bytes = self.0[way * ENTRY_BYTES..]
             .first_chunk()
             .expect("an entry and the byte after it lie in the bucket");
-        u64::from_le_bytes(*bytes) & ENTRY_MASK
+        u64::from_le_bytes(*bytes)
+    }
+
+    #[inline]
+    fn bits(&self, way: usize) -> u64 {
+        self.word(way) & ENTRY_MASK
     }
 
     #[inline]
@@ -79,9 +87,32 @@ impl Bucket {
     /// zero.
     #[inline]
     pub(super) fn matches(&self, tag: u64, shift: u32) -> u32 {
-        (0..WAYS).fold(0, |mask, way| {
-            mask | u32::from(self.bits(way) >> shift == tag) << way
+        self.matches_among::<WAYS>(tag, shift)
+    }
+
+    /// [`Bucket::matches`] of a bucket that is roomy.
+    #[inline]
+    pub(super) fn matches_if_roomy(&self, tag: u64, shift: u32) -> u32 {
+        self.matches_among::<ROOMY_MAX>(tag, shift)
+    }
+
+    #[inline]
+    fn matches_among<const PLACES: usize>(&self, tag: u64, shift: u32) -> u32 {
+        // The byte above an entry is not its own.
+        let wanted = tag << shift;
+        let counted = ENTRY_MASK >> shift << shift;
+        (0..PLACES).fold(0, |mask, way| {
+            let difference = (self.word(way) ^ wanted) & counted;
+            mask | u32::from(difference == 0) << way
         })
+    }
+
+    /// Whether it has room and none of the keys at home here is elsewhere: it alone says whether such a key is
+    /// cached, and takes it if not.
+    #[inline]
+    pub(super) fn is_roomy(&self) -> bool {
+        // Strays are counted in the high half.
+        usize::from(self.0[COUNTS]) <= ROOMY_MAX
     }
 
     /// Entries in it; they lie in the first places.

@@ -24,6 +24,13 @@ pub(super) struct Address {
     pub(super) second_tag: u64,
 }
 
+/// The first half of an [`Address`].
+#[derive(Clone, Copy, Default)]
+pub(super) struct Home {
+    pub(super) bucket: usize,
+    pub(super) tag: u64,
+}
+
 /// The index's arithmetic: everything that depends on its size and seed.
 pub(super) struct Geometry {
     buckets: u64,
@@ -67,15 +74,29 @@ impl Geometry {
 
     #[inline]
     pub(super) fn address(&self, disk: DiskSlot, block: BlockIndex) -> Address {
+        self.both(&self.home(disk, block))
+    }
+
+    /// Where a key lies if there is room.
+    #[inline]
+    pub(super) fn home(&self, disk: DiskSlot, block: BlockIndex) -> Home {
         let hash = self.mix(u64::from(disk.get()) << BlockIndex::BITS | block.get());
         let (quotient, home) = self.divide(hash);
-        let second = self.partner(home, quotient);
-        let tag = (quotient + 1) << 1;
+        Home {
+            bucket: in_memory(home),
+            tag: (quotient + 1) << 1,
+        }
+    }
+
+    /// Where a key may lie, from its home.
+    #[inline]
+    pub(super) fn both(&self, home: &Home) -> Address {
+        let quotient = (home.tag >> 1) - 1;
         Address {
-            home: in_memory(home),
-            second: in_memory(second),
-            home_tag: tag,
-            second_tag: tag | 1,
+            home: home.bucket,
+            second: in_memory(self.partner(home.bucket as u64, quotient)),
+            home_tag: home.tag,
+            second_tag: home.tag | 1,
         }
     }
 
@@ -108,8 +129,11 @@ impl Geometry {
         (in_memory(other), flipped)
     }
 
+    /// # Panics
+    /// If the slot or the mark is too large.
+    #[inline]
     pub(super) fn entry(&self, tag: u64, marked: Marked) -> Entry {
-        self.with(Entry::from_bits(tag << self.tag_shift()), marked)
+        self.bits(tag << self.tag_shift(), marked)
     }
 
     #[inline]
@@ -128,9 +152,14 @@ impl Geometry {
     /// If the slot or the mark is too large.
     #[inline]
     pub(super) fn with(&self, entry: Entry, marked: Marked) -> Entry {
+        let tag = entry.bits() >> self.tag_shift() << self.tag_shift();
+        self.bits(tag, marked)
+    }
+
+    #[inline]
+    fn bits(&self, tag: u64, marked: Marked) -> Entry {
         self.assert_slot(marked.slot);
         assert!(marked.mark < MARKS, "a mark has four bits");
-        let tag = entry.bits() >> self.tag_shift() << self.tag_shift();
         let mark = u64::from(marked.mark) << self.slot_bits;
         Entry::from_bits(tag | mark | u64::from(marked.slot.get()))
     }

@@ -252,14 +252,15 @@ fn apply(index: &mut Index, model: &mut Model, step: Step) {
                     slot: slot(s),
                 })
                 .collect();
-            let mut expected = 0;
+            let mut seen = vec![false; places.len()];
             index.insert_batch(&located, |i, result| {
-                assert_eq!(i, expected);
-                expected += 1;
                 let (d, b, s) = places[i];
+                let same = |other: &usize| (places[*other].0, places[*other].1) == (d, b);
+                assert!((0..i).filter(same).all(|earlier| seen[earlier]));
+                assert!(!std::mem::replace(&mut seen[i], true));
                 model_insert(model, (d, b, at(s, 0)), result, sweeping);
             });
-            assert_eq!(expected, places.len());
+            assert!(seen.iter().all(|seen| *seen));
         }
         Step::Remove(d, b) => {
             let old = model.remove(&(d, b));
