@@ -314,17 +314,20 @@ impl Segments {
     /// Enters the trusted ones of a segment's blocks into the index.
     fn enter(&mut self, segment: SegmentIndex, descriptors: &[Descriptor]) {
         let disk = self.log.table().get(segment).disk;
+        let dirty = self.dirty.get(disk).map(DirtyDisk::log);
+        let pages = self.geometry.segment_pages() as usize;
+        let checksums = &mut self.checksums[segment.index() * pages..][..pages];
         self.found.clear();
         for descriptor in descriptors {
             let slot = self.geometry.slot(segment, descriptor.page);
             if self.trusted.contains(slot) {
                 // Whatever the origin or another copy has: the log is newer.
-                let is_clean = self.dirty.find(disk, descriptor.block) == Found::Clean;
+                let is_clean = dirty.is_none_or(|log| log.find(descriptor.block) == Found::Clean);
                 if !is_clean && holds(Guard::DirtyBeatsClean) {
                     self.trusted.clear(slot, 1);
                     continue;
                 }
-                self.checksums[slot.index()] = descriptor.checksum;
+                checksums[descriptor.page as usize] = descriptor.checksum;
                 self.found.push(Located {
                     disk,
                     block: descriptor.block,
