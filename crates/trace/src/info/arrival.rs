@@ -13,19 +13,14 @@ pub(super) struct Step {
     pub(super) record: u64,
 }
 
-/// What is remembered of the records' times.
-#[derive(Clone, Debug)]
-pub(super) struct Times {
+/// What is remembered of a clock: its ends, its unit, its steps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clock {
     records: u64,
     first_us: u64,
     earliest_us: u64,
     latest_us: u64,
     last_us: u64,
-    gaps: Spread,
-    /// The second that is being counted, from the first record's time, and its requests so far.
-    second: (u64, u64),
-    second_squares: f64,
-    second_max: u64,
     /// Divides every time's distance from the first.
     divisor_us: u64,
     /// Records that are earlier than the one before.
@@ -35,54 +30,36 @@ pub(super) struct Times {
     pub(super) longest_gap: Step,
 }
 
-impl Times {
-    pub(super) fn new() -> Self {
-        Self {
-            records: 0,
-            first_us: 0,
-            earliest_us: 0,
-            latest_us: 0,
-            last_us: 0,
-            gaps: Spread::new(),
-            second: (0, 0),
-            second_squares: 0.0,
-            second_max: 0,
-            divisor_us: 0,
-            steps_back: 0,
-            first_back: Step::default(),
-            worst_back: Step::default(),
-            longest_gap: Step::default(),
+impl Clock {
+    #[inline]
+    pub(super) fn add(&mut self, time_us: u64) {
+        self.records += 1;
+        // Nothing changes while the clock stands still, which coarse ones mostly do.
+        if time_us != self.last_us || self.records == 1 {
+            self.moves(time_us);
         }
     }
 
-    pub(super) fn add(&mut self, time_us: u64) {
-        self.records += 1;
+    fn moves(&mut self, time_us: u64) {
         if self.records == 1 {
             self.first_us = time_us;
             self.earliest_us = time_us;
             self.latest_us = time_us;
         } else if time_us < self.last_us {
             self.step_back(self.last_us - time_us);
-        } else {
-            let gap = time_us - self.last_us;
-            self.gaps.add(gap);
-            if gap > self.longest_gap.us {
-                self.longest_gap = Step {
-                    us: gap,
-                    record: self.records,
-                };
-            }
+        } else if time_us - self.last_us > self.longest_gap.us {
+            self.longest_gap = Step {
+                us: time_us - self.last_us,
+                record: self.records,
+            };
         }
         self.earliest_us = self.earliest_us.min(time_us);
         self.latest_us = self.latest_us.max(time_us);
         self.last_us = time_us;
-        self.divisor_us = divisor(time_us.abs_diff(self.first_us), self.divisor_us);
-        let second = time_us.saturating_sub(self.first_us) / SECOND_US;
-        if second > self.second.0 {
-            self.end_second();
-            self.second = (second, 0);
+        // One divides everything.
+        if self.divisor_us != 1 {
+            self.divisor_us = divisor(time_us.abs_diff(self.first_us), self.divisor_us);
         }
-        self.second.1 += 1;
     }
 
     fn step_back(&mut self, us: u64) {
@@ -99,11 +76,6 @@ impl Times {
         self.steps_back += 1;
     }
 
-    fn end_second(&mut self) {
-        self.second_squares += real(self.second.1) * real(self.second.1);
-        self.second_max = self.second_max.max(self.second.1);
-    }
-
     /// Whether any two records differ in time.
     pub(super) fn differ(&self) -> bool {
         self.earliest_us < self.latest_us
@@ -117,19 +89,65 @@ impl Times {
     pub(super) fn duration_us(&self) -> u64 {
         self.latest_us - self.earliest_us
     }
+}
 
-    pub(super) fn summary(mut self) -> Arrival {
+/// What is remembered of how records follow each other.
+#[derive(Clone, Debug)]
+pub(super) struct Rates {
+    first_us: Option<u64>,
+    last_us: u64,
+    gaps: Spread,
+    /// The second that is being counted, from the first record's time, and its requests so far.
+    second: (u64, u64),
+    second_squares: f64,
+    second_max: u64,
+}
+
+impl Rates {
+    pub(super) fn new() -> Self {
+        Self {
+            first_us: None,
+            last_us: 0,
+            gaps: Spread::new(),
+            second: (0, 0),
+            second_squares: 0.0,
+            second_max: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, time_us: u64) {
+        if self.first_us.is_some()
+            && let Some(gap) = time_us.checked_sub(self.last_us)
+        {
+            self.gaps.add(gap);
+        }
+        let first_us = *self.first_us.get_or_insert(time_us);
+        self.last_us = time_us;
+        let second = time_us.saturating_sub(first_us) / SECOND_US;
+        if second > self.second.0 {
+            self.end_second();
+            self.second = (second, 0);
+        }
+        self.second.1 += 1;
+    }
+
+    fn end_second(&mut self) {
+        self.second_squares += real(self.second.1) * real(self.second.1);
+        self.second_max = self.second_max.max(self.second.1);
+    }
+
+    pub(super) fn summary(mut self, clock: &Clock) -> Arrival {
         self.end_second();
-        let duration_us = self.duration_us();
+        let duration_us = clock.duration_us();
         let seconds = (duration_us / SECOND_US + 1).max(1);
-        let mean = real(self.records) / real(seconds);
+        let mean = real(clock.records) / real(seconds);
         // Seconds without a request add nothing to the sum of squares.
         let variance = self.second_squares / real(seconds) - mean * mean;
         Arrival {
-            first_us: self.earliest_us,
-            last_us: self.latest_us,
+            first_us: clock.earliest_us,
+            last_us: clock.latest_us,
             duration_us,
-            requests_per_second: share(self.records, duration_us) * real(SECOND_US),
+            requests_per_second: share(clock.records, duration_us) * real(SECOND_US),
             requests_per_second_max: self.second_max,
             gap_variation: self.gaps.variation(),
             gap_us: self.gaps.quantiles(),
@@ -156,11 +174,12 @@ mod tests {
 
     #[test]
     fn seconds_are_counted_with_the_empty_ones() {
-        let mut times = Times::new();
+        let (mut clock, mut rates) = (Clock::default(), Rates::new());
         for time in [0, 10, 20, 3_000_000] {
-            times.add(time);
+            clock.add(time);
+            rates.add(time);
         }
-        let arrival = times.summary();
+        let arrival = rates.summary(&clock);
         assert_eq!(arrival.requests_per_second_max, 3);
         // 3, 0, 0, 1: mean 1, variance 1.5.
         assert!((arrival.dispersion - 1.5).abs() < 1e-9);
@@ -170,7 +189,7 @@ mod tests {
 
     #[test]
     fn steps_back_are_counted_with_first_and_worst() {
-        let mut times = Times::new();
+        let mut times = Clock::default();
         for time in [100, 90, 200, 50, 300] {
             times.add(time);
         }
@@ -182,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_unit_of_time_is_found() {
-        let mut times = Times::new();
+        let mut times = Clock::default();
         for time in [7, 2_000_007, 5_000_007] {
             times.add(time);
         }

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 /// slow disk takes.
 pub(super) const COPY_TIME_US_MAX: u64 = 100_000;
 /// And so many requests later at most, for traces whose time is coarse.
-const COPY_REQUESTS_MAX: u64 = 256;
+pub(super) const COPY_REQUESTS_MAX: u64 = 256;
 /// In a trace without time only so many: what is near in order is all that is known.
 const COPY_REQUESTS_MAX_TIMELESS: u64 = 32;
 

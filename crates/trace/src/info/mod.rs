@@ -15,6 +15,7 @@ mod arrival;
 mod blocks;
 mod collect;
 mod copies;
+mod signs;
 mod spread;
 mod volumes;
 mod warnings;

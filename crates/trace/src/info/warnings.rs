@@ -3,7 +3,7 @@
 //! A warning says what was seen, where first, and what to do. Each threshold has its reason beside it;
 //! the traces that were used to choose it are in the tests.
 
-use super::arrival::Times;
+use super::arrival::Clock;
 use super::collect::Known;
 use super::copies::Copies;
 use super::spread::real;
@@ -63,7 +63,7 @@ pub(super) struct Evidence<'a> {
     pub(super) known: Known,
     pub(super) requests: u64,
     pub(super) operations: Operations,
-    pub(super) times: &'a Times,
+    pub(super) times: &'a Clock,
     pub(super) copies: &'a Copies,
     pub(super) offsets_divisor: u64,
     pub(super) unaligned: Seen,

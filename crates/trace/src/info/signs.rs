@@ -1,0 +1,236 @@
+//! The signs that something is wrong with a trace, and who looks closer at each record.
+//!
+//! ```text
+//!  records ─► Signs ─┬─ clock, operations, offsets, second copies ─► warnings
+//!                    └─ Look ─┬─ Detail: all that `Info` tells     (`Collector`)
+//!                             └─ Recency: when blocks were accessed (`Watch`)
+//! ```
+
+use super::Operations;
+use super::arrival::{Clock, divisor};
+use super::collect::Known;
+use super::copies::Copies;
+use super::warnings::{self, Evidence, Seen};
+use super::{Count, VolumeInfo};
+use crate::limits::REQUEST_BYTES_MAX;
+use crate::record::{Op, Record, Volumes};
+use crate::splitter::{Batch, SplitError, Splitter};
+use units::{Bytes, SECTOR_BYTES};
+
+/// When and where a record reads or writes.
+pub(super) struct Access<'a> {
+    /// The record's number, counted from 1.
+    pub(super) number: u64,
+    /// Microseconds since the first record.
+    pub(super) time_us: u64,
+    /// Its blocks, never none.
+    pub(super) keys: &'a [u32],
+}
+
+/// What looks closer at each record.
+pub(super) trait Look {
+    /// A record of any kind, whose blocks can be looked at.
+    fn sized(&mut self, record: &Record);
+
+    /// The time of a record of any kind.
+    fn time(&mut self, time_us: u64);
+
+    /// False if no read or write that [`Copies`] remembers can have touched the first block of this one.
+    fn may_be_copy(&self, access: &Access<'_>) -> bool;
+
+    /// The blocks of a record; no access if it reads and writes nothing. `is_image` says that its volume is a base image.
+    ///
+    /// # Errors
+    /// If there are more distinct blocks than can be numbered.
+    fn blocks(
+        &mut self,
+        record: &Record,
+        access: Option<Access<'_>>,
+        is_image: bool,
+    ) -> Result<(), SplitError>;
+}
+
+/// What the warnings are drawn from.
+#[derive(Clone, Debug)]
+pub(super) struct Signs<L> {
+    pub(super) known: Known,
+    pub(super) look: L,
+    splitter: Splitter,
+    batch: Batch,
+    sane: Vec<Record>,
+    pub(super) requests: u64,
+    origin_us: Option<u64>,
+    pub(super) operations: Operations,
+    pub(super) clock: Clock,
+    copies: Copies,
+    offsets_divisor: u64,
+    unaligned: Seen,
+    implausible: Seen,
+    impossible: Seen,
+    empty: Seen,
+    misaligned: Seen,
+}
+
+/// An offset from which on no volume reaches: 1 PiB. The largest volumes of public clouds are 64 TiB;
+/// beyond lie hashed keys and negative numbers.
+const PLAUSIBLE_OFFSET_MAX: u64 = 1 << 50;
+
+impl<L: Look> Signs<L> {
+    /// No record yet, of a trace that says so much, in blocks of that size.
+    ///
+    /// # Panics
+    /// If the size is not a power of two of at least 512 bytes.
+    pub(super) fn new(known: Known, block: Bytes, look: L) -> Self {
+        Self {
+            known,
+            look,
+            splitter: Splitter::new(block),
+            batch: Batch::default(),
+            sane: Vec::new(),
+            requests: 0,
+            origin_us: None,
+            operations: Operations::default(),
+            clock: Clock::default(),
+            copies: Copies::new(known.time),
+            offsets_divisor: 0,
+            unaligned: Seen::default(),
+            implausible: Seen::default(),
+            impossible: Seen::default(),
+            empty: Seen::default(),
+            misaligned: Seen::default(),
+        }
+    }
+
+    /// Takes in the next records, and the volumes seen so far, which are theirs among others.
+    ///
+    /// # Errors
+    /// If there are more distinct blocks than can be numbered. What no system issues is no error here:
+    /// it is left out, and told of.
+    pub(super) fn add(&mut self, records: &[Record], volumes: &Volumes) -> Result<(), SplitError> {
+        self.splitter.know(volumes);
+        let mut sane = std::mem::take(&mut self.sane);
+        sane.clear();
+        let mut first = self.requests + 1;
+        for record in records {
+            self.requests += 1;
+            if self.is_sane(record) {
+                sane.push(*record);
+                continue;
+            }
+            // Those before it first: blocks are looked at in order.
+            self.add_sane(&sane, first)?;
+            sane.clear();
+            first = self.requests + 1;
+        }
+        self.add_sane(&sane, first)?;
+        self.sane = sane;
+        Ok(())
+    }
+
+    /// Counts a record, and tells whether its blocks can be looked at.
+    fn is_sane(&mut self, record: &Record) -> bool {
+        if self.known.time {
+            self.clock.add(record.time_us);
+            self.look.time(record.time_us);
+        }
+        let bytes = record.length.get();
+        let operations = &mut self.operations;
+        let count: &mut Count = match record.op {
+            Op::Read => &mut operations.read,
+            Op::Write => &mut operations.write,
+            Op::Flush => &mut operations.flush,
+            Op::Discard => &mut operations.discard,
+            Op::WriteZeroes => &mut operations.write_zeroes,
+        };
+        count.add(bytes);
+        let (offset, is_data) = (record.offset.get(), record.op.carries_data());
+        let number = self.requests;
+        let place = |seen: &mut Seen| seen.add(number, offset, bytes);
+        let is_long = is_data && bytes > REQUEST_BYTES_MAX.get();
+        if is_long || offset.checked_add(bytes).is_none() {
+            place(&mut self.impossible);
+            return false;
+        }
+        if !is_data {
+            return true;
+        }
+        if bytes == 0 {
+            place(&mut self.empty);
+        }
+        if offset >= PLAUSIBLE_OFFSET_MAX {
+            place(&mut self.implausible);
+        }
+        let block = self.splitter.block().get();
+        if !offset.is_multiple_of(SECTOR_BYTES) {
+            place(&mut self.unaligned);
+        } else if bytes > 0 && bytes.is_multiple_of(block) && !offset.is_multiple_of(block) {
+            place(&mut self.misaligned);
+        }
+        // One that divides stays: most offsets take one division.
+        if self.offsets_divisor == 0 || !offset.is_multiple_of(self.offsets_divisor) {
+            self.offsets_divisor = divisor(self.offsets_divisor, offset);
+        }
+        self.look.sized(record);
+        true
+    }
+
+    /// Takes in records whose blocks can be looked at; the first of them has that number.
+    fn add_sane(&mut self, records: &[Record], first: u64) -> Result<(), SplitError> {
+        if let (None, [record, ..]) = (self.origin_us, records) {
+            self.origin_us = Some(record.time_us);
+        }
+        let origin_us = self.origin_us.unwrap_or(0);
+        self.splitter.split(records, &mut self.batch)?;
+        for (number, request) in (first..).zip(&self.batch.requests) {
+            let (record, keys) = (&request.record, self.batch.keys_of(request));
+            let is_image = self.batch.role(record.volume).is_image;
+            if !record.op.carries_data() || keys.is_empty() {
+                self.look.blocks(record, None, is_image)?;
+                continue;
+            }
+            let access = Access {
+                number,
+                time_us: record.time_us.saturating_sub(origin_us),
+                keys,
+            };
+            let may_be_copy = self.look.may_be_copy(&access);
+            self.copies.add(record, number, may_be_copy);
+            self.look.blocks(record, Some(access), is_image)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in the times of the next records, and nothing else of them.
+    pub(super) fn add_times(&mut self, records: &[Record]) {
+        self.requests += records.len() as u64;
+        if self.known.time {
+            for record in records {
+                self.clock.add(record.time_us);
+            }
+        }
+    }
+
+    /// The size of a block.
+    pub(super) fn block(&self) -> Bytes {
+        self.splitter.block()
+    }
+
+    /// What of the trace ruins a study, or should be known before one. Without `volumes`, all that ruins.
+    pub(super) fn warnings(&self, volumes: &[VolumeInfo]) -> Vec<warnings::Warning> {
+        warnings::judge(&Evidence {
+            known: self.known,
+            requests: self.requests,
+            operations: self.operations,
+            times: &self.clock,
+            copies: &self.copies,
+            offsets_divisor: self.offsets_divisor,
+            unaligned: self.unaligned,
+            implausible: self.implausible,
+            impossible: self.impossible,
+            empty: self.empty,
+            misaligned: self.misaligned,
+            volumes,
+            block_bytes: self.block().get(),
+        })
+    }
+}
