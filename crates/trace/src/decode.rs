@@ -3,12 +3,12 @@
 //! A format is a [`Decode`]; [`Stream`] feeds it with bytes and turns its faults into errors that name
 //! the file. Text formats are a [`crate::lines::Line`] inside a [`crate::lines::Lines`].
 
-use units::Bytes;
+use units::{Bytes, Offset};
 
 use crate::error::{Malformed, Position, ReadError};
 use crate::input::Input;
 use crate::limits::{BATCH_RECORDS, REQUEST_BYTES_MAX};
-use crate::record::{Reader, Record, Volume, VolumeIndex, Volumes};
+use crate::record::{Op, Reader, Record, Volume, VolumeIndex, Volumes};
 
 /// A format's decoder: the state between records and how to read the next one.
 pub(crate) trait Decode: Send {
@@ -124,25 +124,39 @@ impl Out<'_> {
         self.volumes.intern(&Volume { vm, name })
     }
 
+    /// How many records the decoder may still add.
+    pub(crate) fn room(&self) -> usize {
+        BATCH_RECORDS.saturating_sub(self.records.len())
+    }
+
     /// Adds a record after checking what no format may say.
+    #[inline]
     pub(crate) fn push(&mut self, record: Record) -> Result<(), Wrong> {
-        if record.op.carries_data() && record.length > REQUEST_BYTES_MAX {
-            return Err(Wrong::found(
-                "length",
-                record.length.to_string(),
-                "at most 256MiB for a read or write",
-            ));
-        }
-        if record.offset.checked_add(record.length).is_none() {
-            return Err(Wrong::found(
-                "offset",
-                record.offset.to_string(),
-                "an offset whose request ends below 2^64 bytes",
-            ));
+        let is_long = record.op.carries_data() && record.length > REQUEST_BYTES_MAX;
+        if is_long || record.offset.checked_add(record.length).is_none() {
+            return Err(impossible(record.op, record.offset, record.length));
         }
         self.records.push(record);
         Ok(())
     }
+}
+
+/// What is wrong with a record that no format may have. Takes values: a record that is pointed to is built on the stack,
+/// and copying it from there waits until it is written.
+#[cold]
+fn impossible(op: Op, offset: Offset, length: Bytes) -> Wrong {
+    if op.carries_data() && length > REQUEST_BYTES_MAX {
+        return Wrong::found(
+            "length",
+            length.to_string(),
+            "at most 256MiB for a read or write",
+        );
+    }
+    Wrong::found(
+        "offset",
+        offset.to_string(),
+        "an offset whose request ends below 2^64 bytes",
+    )
 }
 
 /// Multiplies sectors, blocks or pages into bytes.
@@ -245,6 +259,7 @@ impl Fault {
 impl<D: Decode> Reader for Stream<D> {
     fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
         records.clear();
+        records.reserve(BATCH_RECORDS);
         if self.done {
             return Ok(false);
         }
@@ -263,6 +278,7 @@ pub(crate) trait Fixed: Send {
     const NAME: &'static str;
     /// The size of a record, learnt before the first one is decoded.
     fn record_bytes(&self) -> usize;
+    /// Adds what these bytes say to `out`: one record at most.
     fn record(&mut self, bytes: &[u8], out: &mut Out<'_>) -> Result<(), Wrong>;
 }
 
@@ -275,14 +291,15 @@ impl<F: Fixed> Decode for Records<F> {
     fn decode(&mut self, window: Window<'_>, out: &mut Out<'_>) -> Result<usize, Fault> {
         let size = self.0.record_bytes();
         let mut used = 0;
-        for record in window.bytes.chunks_exact(size) {
-            if out.is_full() {
-                return Ok(used);
+        while !out.is_full() && window.bytes.len() - used >= size {
+            // A record adds one to `out` at most, so that nothing need be asked between them.
+            for record in window.bytes[used..].chunks_exact(size).take(out.room()) {
+                if let Err(wrong) = self.0.record(record, out) {
+                    let position = Position::Byte(window.offset + used as u64);
+                    return Err(Fault::Wrong(position, wrong));
+                }
+                used += size;
             }
-            self.0.record(record, out).map_err(|wrong| {
-                Fault::Wrong(Position::Byte(window.offset + used as u64), wrong)
-            })?;
-            used += size;
         }
         let rest = window.bytes.len() - used;
         if window.last && rest > 0 && !out.is_full() {
