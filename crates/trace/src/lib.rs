@@ -37,5 +37,5 @@ pub use format::{Format, UnknownFormat};
 pub use input::Packing;
 pub use open::{OpenError, Opened, Options, open, open_stream};
 pub use record::{ContentHash, Op, Reader, Record, Role, UnknownOp, Volume, VolumeIndex, Volumes};
-pub use splitter::{Batch, Request, SplitError, Splitter};
+pub use splitter::{Batch, Request, SplitError, Splitter, Stretch};
 pub use together::{Arrangement, Part, open_together};

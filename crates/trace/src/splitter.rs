@@ -11,55 +11,17 @@
 //! Memory: 16 bytes a chunk of 32 neighbours at a load of 44 to 88 %, and 4 bytes a block in chunks whose
 //! blocks were not first accessed in ascending order; 4 more a block if there is more than one volume.
 
+mod batch;
 mod chunks;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use units::{Bytes, Offset};
 
+pub use self::batch::{Batch, Request, Stretch};
 use self::chunks::{Arena, CHUNK_BLOCKS, Chunks, Span};
 use crate::limits::{DISTINCT_BLOCKS_MAX, REQUEST_BYTES_MAX};
 use crate::record::{Record, Role, VolumeIndex, Volumes};
-
-/// A record and the keys of its blocks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The record as it was read.
-    pub record: Record,
-    /// Its part of [`Batch::keys`].
-    pub keys: Range<u32>,
-}
-
-/// Requests with the blocks that they access, in the order of the trace.
-#[derive(Clone, Debug, Default)]
-pub struct Batch {
-    /// The requests.
-    pub requests: Vec<Request>,
-    /// Their blocks, one after the other.
-    pub keys: Vec<u32>,
-    roles: Arc<[Role]>,
-}
-
-impl Batch {
-    /// The blocks of one of this batch's requests.
-    pub fn keys_of(&self, request: &Request) -> &[u32] {
-        &self.keys[request.keys.start as usize..request.keys.end as usize]
-    }
-
-    /// Whose a volume of these requests is; its own if the splitter was told nothing
-    /// ([`Splitter::know`]).
-    #[inline]
-    pub fn role(&self, volume: VolumeIndex) -> Role {
-        let known = self.roles.get(volume.to_usize());
-        known.copied().unwrap_or(Role::own(volume))
-    }
-
-    /// Whose each volume is, by place; empty if the splitter was told nothing.
-    pub fn roles(&self) -> &[Role] {
-        &self.roles
-    }
-}
 
 /// Why requests cannot be split.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -187,16 +149,33 @@ impl Splitter {
     /// If the records of one call name 2^32 blocks or more, which [`crate::limits::BATCH_RECORDS`] of
     /// them cannot.
     pub fn split(&mut self, records: &[Record], into: &mut Batch) -> Result<(), SplitError> {
-        into.requests.clear();
-        into.keys.clear();
-        if !Arc::ptr_eq(&into.roles, &self.roles) {
-            into.roles = Arc::clone(&self.roles);
+        self.split_lean(records, into)?;
+        if into.requests.is_empty() {
+            into.add_singles(records);
         }
-        into.requests.reserve(records.len());
-        let mut start = 0;
-        for record in records {
+        Ok(())
+    }
+
+    /// The same without requests if [`Batch::stretches`] tell all but their times and places.
+    ///
+    /// # Errors
+    /// As [`Self::split`].
+    ///
+    /// # Panics
+    /// As [`Self::split`].
+    pub fn split_lean(&mut self, records: &[Record], into: &mut Batch) -> Result<(), SplitError> {
+        into.begin(records, &self.roles);
+        let singles = self.split_singles(records, into);
+        let (singles, others) = records.split_at(singles);
+        if others.is_empty() {
+            return Ok(());
+        }
+        into.forget_stretches();
+        into.add_singles(singles);
+        let mut start = into.key_count();
+        for record in others {
             self.split_one(record, &mut into.keys)?;
-            let end = u32::try_from(into.keys.len()).expect("a batch names few blocks");
+            let end = into.key_count();
             into.requests.push(Request {
                 record: *record,
                 keys: start..end,
@@ -204,6 +183,57 @@ impl Splitter {
             start = end;
         }
         Ok(())
+    }
+
+    /// Splits requests up to the first one that does not read or write one block, or has no key left; says how many.
+    fn split_singles(&mut self, records: &[Record], into: &mut Batch) -> usize {
+        let mut done = 0;
+        while let Some(record) = records.get(done) {
+            let Some(first) = self.single(record) else {
+                break;
+            };
+            let volume = self.blocks_of(record.volume);
+            // Neighbours in a chunk that follow each other are looked up at once.
+            let chunk_last = first | (CHUNK_BLOCKS - 1);
+            let others = &records[done + 1..];
+            let (mut last, mut count) = (first, 1);
+            into.note(record);
+            for next in others {
+                let follows = last < chunk_last && next.volume == record.volume;
+                if !follows || self.single(next) != Some(last + 1) {
+                    break;
+                }
+                into.note(next);
+                (last, count) = (last + 1, count + 1);
+            }
+            let known = (count == 1).then(|| self.key(volume, first)).flatten();
+            if let Some(key) = known {
+                into.keys.push(key);
+            } else if last - first >= u64::from(DISTINCT_BLOCKS_MAX - self.next)
+                || self.access(volume, first, last, &mut into.keys).is_err()
+            {
+                break;
+            }
+            done += count;
+        }
+        done
+    }
+
+    /// The block of a request that reads or writes one.
+    #[inline]
+    fn single(&self, record: &Record) -> Option<u64> {
+        let before_last = record.length.get().checked_sub(1)?;
+        let first = record.offset.get() >> self.shift;
+        let last = record.offset.get().checked_add(before_last)? >> self.shift;
+        let is_long = record.length > REQUEST_BYTES_MAX;
+        (first == last && record.op.carries_data() && !is_long).then_some(first)
+    }
+
+    /// The key of a block that was accessed before.
+    #[inline]
+    fn key(&self, volume: VolumeIndex, block: u64) -> Option<u32> {
+        let chunks = self.volumes.get(volume.to_usize())?;
+        chunks.key(block, &self.arena)
     }
 
     #[inline]

@@ -78,6 +78,74 @@ fn keys_are_those_of_an_ordered_map() {
     }
 }
 
+/// Reads and writes of one block each, now and then of the block behind the last one.
+fn single(dice: &mut Prng, before: &Record) -> Record {
+    let follows = dice.below(3) > 0;
+    let volume = VolumeIndex::new(u32::try_from(dice.below(3)).unwrap());
+    let op = if dice.below(8) > 0 {
+        Op::Read
+    } else {
+        Op::Write
+    };
+    let (volume, op, block) = if follows {
+        (before.volume, before.op, before.offset.get() / 4096 + 1)
+    } else {
+        (volume, op, dice.below(500))
+    };
+    let (offset, length) = (Offset::new(block * 4096 + 512), Bytes::new(3072));
+    Record::new(before.time_us + 1, volume, op, offset, length)
+}
+
+#[test]
+fn stretches_say_of_single_blocks_what_requests_say() {
+    let mut dice = Prng::new(5);
+    let (mut whole, mut lean) = (Splitter::new(Bytes::kib(4)), Splitter::new(Bytes::kib(4)));
+    let (mut batch, mut lean_batch) = (Batch::default(), Batch::default());
+    let mut model = Model::default();
+    let mut last = request(&mut dice, 1, 1);
+    for _ in 0..500 {
+        let next = |_| {
+            last = single(&mut dice, &last);
+            last
+        };
+        let records: Vec<Record> = (0..100).map(next).collect();
+        whole.split(&records, &mut batch).unwrap();
+        lean.split_lean(&records, &mut lean_batch).unwrap();
+        assert!(lean_batch.requests.is_empty());
+        assert_eq!(lean_batch.keys, batch.keys);
+        assert_eq!(
+            lean_batch.times_us(),
+            Some((records[0].time_us, records[99].time_us))
+        );
+        let mut requests = batch.requests.iter();
+        for stretch in lean_batch.stretches().unwrap() {
+            for request in requests.by_ref().take(stretch.count as usize) {
+                let record = &request.record;
+                let same = (stretch.volume, stretch.op, stretch.length);
+                assert_eq!((record.volume, record.op, record.length), same);
+                assert_eq!(batch.keys_of(request), model.split(record, 4096));
+            }
+        }
+        assert_eq!(requests.len(), 0);
+    }
+}
+
+#[test]
+fn a_batch_with_any_other_request_has_no_stretches() {
+    let read = |length| {
+        let volume = VolumeIndex::new(0);
+        Record::new(0, volume, Op::Read, Offset::new(0), Bytes::new(length))
+    };
+    for other in [read(0), read(8192)] {
+        let (mut splitter, mut batch) = (Splitter::new(Bytes::kib(4)), Batch::default());
+        let records = [read(4096), other, read(4096)];
+        splitter.split_lean(&records, &mut batch).unwrap();
+        assert_eq!(batch.stretches(), None);
+        assert_eq!(batch.requests.len(), 3);
+        assert_eq!(batch.keys_of(&batch.requests[2]), [0]);
+    }
+}
+
 #[test]
 fn the_last_bytes_of_an_address_space_are_a_block_like_others() {
     let mut splitter = Splitter::new(Bytes::new(512));

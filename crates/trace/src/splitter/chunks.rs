@@ -161,6 +161,25 @@ impl Chunks {
         Ok(next)
     }
 
+    /// The key of a block, if it has one.
+    #[inline]
+    pub(super) fn key(&self, block: u64, arena: &Arena) -> Option<u32> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let entry = self.entries[self.place_of(block / CHUNK_BLOCKS)];
+        let bit = 1_u32 << (block % CHUNK_BLOCKS);
+        if entry.seen & bit == 0 {
+            return None;
+        }
+        let place = entry.first + (entry.seen & (bit - 1)).count_ones();
+        if entry.tag >> TAG_BITS == 0 {
+            Some(place)
+        } else {
+            arena.keys.get(place as usize).copied()
+        }
+    }
+
     /// Appends the keys of those blocks of a span that have one.
     pub(super) fn known(&self, span: Span, arena: &Arena, keys: &mut Vec<u32>) {
         if self.entries.is_empty() {
