@@ -8,7 +8,7 @@
 //!            at that moment: a sample of the series, or the statistics begin anew
 //! ```
 
-use crate::cache::CacheModel;
+use crate::cache::{CacheModel, places};
 use crate::counters::Counters;
 use crate::latency::{Asked, LatencyModel, Times};
 use crate::number::{count, length, real};
@@ -17,7 +17,7 @@ use crate::series::{Axis, Sample, Series};
 use crate::warmup::Warmup;
 use crate::write_policy::WritePolicy;
 use std::ops::Range;
-use trace::{Batch, Op, Record, Request};
+use trace::{Batch, Op, Record, Request, VolumeIndex};
 use units::Bytes;
 
 /// When statistics begin, once the trace's length is known.
@@ -139,8 +139,20 @@ impl Run {
         self
     }
 
+    /// Whether it looks at each request, not just at stretches of them.
+    pub(crate) fn needs_requests(&self) -> bool {
+        let counts_all = self.start == Start::Begun && self.sampling.is_none();
+        !counts_all || self.latency.is_some() || !self.cache.takes_stretches()
+    }
+
     /// The next requests of the trace.
     pub(crate) fn batch(&mut self, batch: &Batch) {
+        if let Some(stretches) = batch.stretches()
+            && !self.needs_requests()
+        {
+            self.run_stretches(batch, stretches);
+            return;
+        }
         let mut begin = 0;
         while begin < batch.requests.len() {
             let end = self.part(batch, begin);
@@ -247,8 +259,7 @@ impl Run {
         let mut chores = outcomes.chores.iter().peekable();
         let mut log_steps = outcomes.log_steps();
         for request in requests {
-            let range = request.keys.start - keys.start..request.keys.end - keys.start;
-            let blocks = &outcomes.blocks[range.start as usize..range.end as usize];
+            let blocks = &outcomes.blocks[places(request, keys.start)];
             self.count(request, blocks);
             if let Some(latency) = &mut self.latency {
                 let end = request.keys.end;
@@ -311,11 +322,7 @@ impl Run {
     }
 
     fn count(&mut self, request: &Request, blocks: &[u8]) {
-        let place = request.record.volume.to_usize();
-        if place >= self.volumes.len() {
-            self.volumes.resize(place + 1, Counters::default());
-        }
-        let counters = &mut self.volumes[place];
+        let counters = of_volume(&mut self.volumes, request.record.volume);
         match request.record.op {
             Op::Read | Op::Write => {}
             Op::Flush => {
@@ -336,6 +343,7 @@ impl Run {
         if request.record.op == Op::Read {
             count_read(counters, blocks, tally, self.block_bytes);
         } else {
+            counters.write_requests += 1;
             count_write(counters, length(blocks.len()), tally);
             count_origin_write(
                 counters,
@@ -364,6 +372,15 @@ impl Run {
             is_counting: self.start == Start::Begun,
         }
     }
+}
+
+/// The counters of a volume.
+fn of_volume(volumes: &mut Vec<Counters>, volume: VolumeIndex) -> &mut Counters {
+    let place = volume.to_usize();
+    if place >= volumes.len() {
+        volumes.resize(place + 1, Counters::default());
+    }
+    &mut volumes[place]
 }
 
 #[allow(
@@ -398,8 +415,8 @@ fn count_read(counters: &mut Counters, blocks: &[u8], tally: Tally, block_bytes:
     counters.flash_fill_blocks += tally.stored;
 }
 
+/// Counts what became of written blocks, but not the requests.
 fn count_write(counters: &mut Counters, blocks: u64, tally: Tally) {
-    counters.write_requests += 1;
     counters.writes += blocks;
     counters.write_hits += tally.hits;
     counters.ram_write_hits += tally.in_ram;
@@ -455,5 +472,6 @@ fn hit_bytes(record: &Record, blocks: &[u8], hits: u64, block_bytes: u64) -> u64
     hits * block_bytes - before - behind
 }
 
+mod stretches;
 #[cfg(test)]
 mod tests;

@@ -50,6 +50,8 @@ pub(crate) struct Source<'a> {
     reader: &'a mut dyn Reader,
     splitter: Splitter,
     records: Vec<Record>,
+    /// Whether batches may come without requests.
+    is_lean: bool,
 }
 
 impl<'a> Source<'a> {
@@ -58,7 +60,13 @@ impl<'a> Source<'a> {
             reader,
             splitter,
             records: Vec::new(),
+            is_lean: false,
         }
+    }
+
+    /// From now on batches come without requests where [`Batch::stretches`] tell all but times and places.
+    pub(crate) fn go_lean(&mut self) {
+        self.is_lean = true;
     }
 
     pub(crate) fn splitter(&self) -> &Splitter {
@@ -75,7 +83,11 @@ impl<'a> Source<'a> {
             return Ok(false);
         }
         self.splitter.know(self.reader.volumes());
-        self.splitter.split(&self.records, batch)?;
+        if self.is_lean {
+            self.splitter.split_lean(&self.records, batch)?;
+        } else {
+            self.splitter.split(&self.records, batch)?;
+        }
         Ok(true)
     }
 
@@ -91,7 +103,7 @@ impl<'a> Source<'a> {
                 break;
             }
             keys += batch.keys.len();
-            requests += batch.requests.len();
+            requests += self.records.len();
             each(batch);
             pack.filled += 1;
         }
@@ -118,6 +130,11 @@ impl Job {
         if let Err(panic) = done {
             self.0 = Err(SimError::Panicked(words(&*panic)));
         }
+    }
+
+    /// Whether it looks at each request, not just at stretches of them.
+    pub(crate) fn needs_requests(&self) -> bool {
+        self.0.as_ref().is_ok_and(|run| run.needs_requests())
     }
 
     /// The run at the trace's end.

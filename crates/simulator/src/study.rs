@@ -168,11 +168,9 @@ struct Sight<'a> {
 
 impl Sight<'_> {
     fn see(&mut self, batch: &Batch) {
-        if let Some(first) = batch.requests.first() {
-            self.first_us.get_or_insert(first.record.time_us);
-        }
-        if let Some(last) = batch.requests.last() {
-            self.last_us = self.last_us.max(last.record.time_us);
+        if let Some((first_us, last_us)) = batch.times_us() {
+            self.first_us.get_or_insert(first_us);
+            self.last_us = self.last_us.max(last_us);
         }
         if let Some(heat) = &mut self.heat {
             for request in &batch.requests {
@@ -330,6 +328,9 @@ impl Study {
         let mut jobs: Vec<Job> = cases.iter().map(job).collect();
         for job in &mut jobs {
             job.batch(&first);
+        }
+        if !heat && !jobs.iter().any(Job::needs_requests) {
+            source.go_lean();
         }
         let jobs = drive(&mut source, jobs, self.threads.get(), &mut |batch| {
             sight.see(batch);

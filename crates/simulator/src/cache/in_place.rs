@@ -10,7 +10,7 @@ use super::{CacheModel, places};
 use crate::outcome::{Chore, HIT, Outcomes, STORED, Timed};
 use crate::write_policy::{WriteMiss, WritePolicy};
 use policy::replacement::Replacement;
-use trace::{Batch, Op, Request};
+use trace::{Batch, Op, Request, Stretch};
 
 /// A policy at work over dense keys.
 pub(crate) type Blocks = Box<dyn Replacement<u32> + Send>;
@@ -37,19 +37,20 @@ impl InPlace {
 
     /// Whether all that these requests ask for is to access their blocks.
     fn only_accesses(&self, requests: &[Request]) -> bool {
+        let only = |request: &Request| self.accesses(request.record.op) || request.keys.is_empty();
+        requests.iter().all(only)
+    }
+
+    /// Whether a block that is asked for so is just accessed.
+    fn accesses(&self, op: Op) -> bool {
         match (self.write_policy, self.write_miss) {
-            (WritePolicy::Through, WriteMiss::Allocate) => requests
-                .iter()
-                .all(|request| request.record.op.carries_data() || request.keys.is_empty()),
-            _ => requests.iter().all(|request| {
-                request.record.op == Op::Read && self.write_policy != WritePolicy::Back
-                    || request.keys.is_empty()
-            }),
+            (WritePolicy::Through, WriteMiss::Allocate) => op.carries_data(),
+            _ => op == Op::Read && self.write_policy != WritePolicy::Back,
         }
     }
 
-    fn one(&mut self, request: &Request, at_key: u32, key: u32, chores: &mut Vec<Timed>) -> u8 {
-        match request.record.op {
+    fn one(&mut self, op: Op, at_key: u32, key: u32, chores: &mut Vec<Timed>) -> u8 {
+        match op {
             Op::Read => self.access(key, false, at_key, chores),
             Op::Write => match (self.write_policy, self.write_miss) {
                 (WritePolicy::Around, _) => u8::from(self.blocks.remove(key)) * HIT,
@@ -114,8 +115,33 @@ impl CacheModel for InPlace {
             for place in places(request, first.keys.start) {
                 let at_key = first.keys.start + u32::try_from(place).expect("batches are small");
                 outcomes.blocks[place] =
-                    self.one(request, at_key, keys[place], &mut outcomes.chores);
+                    self.one(request.record.op, at_key, keys[place], &mut outcomes.chores);
             }
+        }
+    }
+
+    fn takes_stretches(&self) -> bool {
+        true
+    }
+
+    fn run_stretches(&mut self, stretches: &[Stretch], keys: &[u32], outcomes: &mut Outcomes) {
+        let only_accesses = stretches.iter().all(|stretch| self.accesses(stretch.op));
+        if only_accesses {
+            self.blocks.run(keys, &mut outcomes.blocks);
+        }
+        let mut begin = 0;
+        for stretch in stretches {
+            let end = begin + stretch.count as usize;
+            if only_accesses {
+                store(&mut outcomes.blocks[begin..end], stretch.op);
+            } else {
+                for (place, at_key) in (begin..end).zip(0..) {
+                    let at_key = at_key + u32::try_from(begin).expect("batches are small");
+                    outcomes.blocks[place] =
+                        self.one(stretch.op, at_key, keys[place], &mut outcomes.chores);
+                }
+            }
+            begin = end;
         }
     }
 

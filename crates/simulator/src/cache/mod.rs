@@ -32,7 +32,7 @@ use crate::outcome::Outcomes;
 use crate::series::VmSample;
 use crate::write_policy::{WriteMiss, WritePolicy};
 use policy::admission::Refusals;
-use trace::{Batch, Request};
+use trace::{Batch, Request, Stretch};
 use units::Bytes;
 
 /// What a cache is made from, beside its policy.
@@ -54,6 +54,21 @@ pub(crate) trait CacheModel: Send {
     /// Does what `requests`, a part of `batch`, ask for. `outcomes` was reset to their keys, the first of
     /// them at place 0.
     fn run(&mut self, batch: &Batch, requests: &[Request], outcomes: &mut Outcomes);
+
+    /// Whether it looks at nothing of a request but what is asked of which block, so that
+    /// [`Self::run_stretches`] does the same as [`Self::run`].
+    fn takes_stretches(&self) -> bool {
+        false
+    }
+
+    /// Does what a batch of requests for one block each asks for; they have `keys` in turn. `outcomes` was reset to
+    /// them.
+    ///
+    /// # Panics
+    /// If the cache does not take stretches.
+    fn run_stretches(&mut self, _: &[Stretch], _: &[u32], _: &mut Outcomes) {
+        unreachable!("only caches that take stretches are given some");
+    }
 
     /// Blocks in the cache.
     fn used_blocks(&self) -> u32;
