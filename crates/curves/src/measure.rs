@@ -186,9 +186,7 @@ fn drive(
     let mut facts = Facts::default();
     let mut records = Vec::new();
     while reader.read_batch(&mut records)? {
-        for record in &records {
-            facts.add(record);
-        }
+        facts.add(&records);
         pass.take(&records, reader.volumes())?;
         progress(facts.requests);
     }

@@ -45,6 +45,7 @@ impl<S: Sample, E: FnMut() -> S> SampledPass<S, E> {
     }
 
     /// The blocks of a record; `None` if it has none.
+    #[inline]
     fn run(&self, record: &Record) -> Result<Option<Run>, SplitError> {
         if record.length.is_zero() {
             return Ok(None);
@@ -70,6 +71,7 @@ impl<S: Sample, E: FnMut() -> S> SampledPass<S, E> {
     }
 
     /// `blocks` is the volume that has the record's blocks.
+    #[inline]
     fn one(&mut self, record: &Record, run: Run, blocks: VolumeIndex) {
         let volume = blocks.get();
         apply(&mut self.total, record.op, Run { volume, ..run });
@@ -138,6 +140,7 @@ impl<S: Sample, E: FnMut() -> S> Pass for SampledPass<S, E> {
 macro_rules! sample {
     ($form:ty) => {
         impl Sample for $form {
+            #[inline]
             fn access(&mut self, kind: Kind, run: Run) {
                 self.access(kind, run);
             }

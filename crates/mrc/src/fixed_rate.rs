@@ -13,13 +13,15 @@
 use crate::access::{ByKind, Counted, Kind, Writes};
 use crate::curve::{Between, Curve};
 use crate::sampled::{Sample, scaled};
-use policy::sampling::{Run, Spatial};
+use policy::sampling::{Run, Spatial, VolumeValues};
 use units::number::real;
 
 /// A sampled LRU curve in the making, at a fixed rate.
 #[derive(Clone, Debug)]
 pub struct FixedRate {
     spatial: Spatial,
+    /// The volume of the last request for one block.
+    last: (u32, VolumeValues),
     writes: Writes,
     sample: Sample,
     /// Sampled accesses by depth in the sample - 1.
@@ -33,6 +35,7 @@ impl FixedRate {
     pub fn new(spatial: Spatial, writes: Writes) -> Self {
         Self {
             spatial,
+            last: (0, spatial.of_volume(0)),
             writes,
             sample: Sample::default(),
             depths: Vec::new(),
@@ -45,8 +48,23 @@ impl FixedRate {
     ///
     /// # Panics
     /// If the sample has 2^32 blocks.
+    #[inline]
     pub fn access(&mut self, kind: Kind, run: Run) {
         self.accesses.add(kind, run.count);
+        if run.count != 1 {
+            self.access_many(kind, run);
+            return;
+        }
+        // Most requests are for one block that is not sampled: a hash and a comparison.
+        if self.last.0 != run.volume {
+            self.last = (run.volume, self.spatial.of_volume(run.volume));
+        }
+        if self.spatial.samples(self.last.1.value(run.first)) {
+            self.one(kind, (run.volume, run.first));
+        }
+    }
+
+    fn access_many(&mut self, kind: Kind, run: Run) {
         let spatial = self.spatial;
         spatial.sampled(run, |block, _| self.one(kind, (run.volume, block)));
     }
@@ -152,6 +170,32 @@ mod tests {
         let error = curve.mean_absolute_error(&exact, &sizes);
         assert!(error < 0.02, "{error}");
         assert!(sampled.bytes() < 1 << 20);
+    }
+
+    #[test]
+    fn single_blocks_of_volumes_in_turn_are_sampled_as_their_runs_are() {
+        let run = |volume, first, count| Run {
+            volume,
+            first,
+            count,
+        };
+        let spatial = Spatial::new(0.1, 3);
+        let (mut singles, mut runs) = (
+            FixedRate::new(spatial, Writes::Allocate),
+            FixedRate::new(spatial, Writes::Allocate),
+        );
+        for first in (0..20_000).step_by(2) {
+            for block in [first, first + 1] {
+                for volume in 0..3 {
+                    singles.access(Kind::Read, run(volume, block, 1));
+                }
+            }
+            for volume in 0..3 {
+                runs.access(Kind::Read, run(volume, first, 2));
+            }
+        }
+        assert!(runs.sampled_blocks() > 5_000);
+        assert_eq!(singles.sampled_blocks(), runs.sampled_blocks());
     }
 
     #[test]

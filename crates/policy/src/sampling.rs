@@ -93,10 +93,16 @@ impl Spatial {
         value <= self.limit
     }
 
+    /// What tells the values of one volume's blocks: for many requests of one block, its hash is made once.
+    #[inline]
+    pub const fn of_volume(&self, volume: u32) -> VolumeValues {
+        VolumeValues(self.volume(volume))
+    }
+
     /// The value of a block, whether it is sampled or not.
     #[inline]
     pub const fn value(&self, volume: u32, block: u64) -> u64 {
-        Deal::new(self.volume(volume), block >> GROUP_BITS).value(block & PLACE_MASK)
+        self.of_volume(volume).value(block)
     }
 
     /// What the groups of a volume are hashed with.
@@ -146,6 +152,18 @@ impl Spatial {
                 places &= places - 1;
             }
         }
+    }
+}
+
+/// The values of one volume's blocks under one seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeValues(u64);
+
+impl VolumeValues {
+    /// The value of a block, whether it is sampled or not.
+    #[inline]
+    pub const fn value(self, block: u64) -> u64 {
+        Deal::new(self.0, block >> GROUP_BITS).value(block & PLACE_MASK)
     }
 }
 
