@@ -166,22 +166,20 @@ impl Collector {
     /// What the trace is like.
     pub fn finish(self, volumes: &Volumes) -> Info {
         let signs = self.0;
-        let volumes_info = signs.look.rows.infos(volumes);
+        let volumes_info = signs.look().rows.infos(volumes);
         let warnings = signs.warnings(&volumes_info);
         let block_bytes = signs.block().get();
-        let (known, clock, operations) = (signs.known, signs.clock, signs.operations);
-        let mut detail = signs.look;
-        let has_time = known.time && clock.differ();
+        let (requests, operations, clock, mut detail) = signs.into_parts();
         let mut reuse = detail.blocks.reuse();
-        if !has_time {
+        if clock.is_none() {
             reuse.time_us = None;
         }
         Info {
-            requests: signs.requests,
+            requests,
             operations,
             sizes: sizes(&detail.sizes, &detail.buckets),
             footprint: detail.blocks.footprint(block_bytes),
-            arrival: has_time.then(|| detail.rates.summary(&clock)),
+            arrival: clock.map(|clock| detail.rates.summary(&clock)),
             reuse,
             sequentiality: detail.rows.sequentiality(),
             volumes: volumes_info,

@@ -53,15 +53,15 @@ pub(super) trait Look {
 /// What the warnings are drawn from.
 #[derive(Clone, Debug)]
 pub(super) struct Signs<L> {
-    pub(super) known: Known,
-    pub(super) look: L,
+    known: Known,
+    look: L,
     splitter: Splitter,
     batch: Batch,
     sane: Vec<Record>,
-    pub(super) requests: u64,
+    requests: u64,
     origin_us: Option<u64>,
-    pub(super) operations: Operations,
-    pub(super) clock: Clock,
+    operations: Operations,
+    clock: Clock,
     copies: Copies,
     offsets_divisor: u64,
     unaligned: Seen,
@@ -208,6 +208,18 @@ impl<L: Look> Signs<L> {
                 self.clock.add(record.time_us);
             }
         }
+    }
+
+    /// What has looked closer.
+    pub(super) fn look(&self) -> &L {
+        &self.look
+    }
+
+    /// How many records there were, what they asked, the clock if the trace has one that moves, and what has looked closer.
+    pub(super) fn into_parts(self) -> (u64, Operations, Option<Clock>, L) {
+        let has_time = self.known.time && self.clock.differ();
+        let clock = has_time.then_some(self.clock);
+        (self.requests, self.operations, clock, self.look)
     }
 
     /// The size of a block.
