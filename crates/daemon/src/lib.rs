@@ -53,6 +53,7 @@ mod observer;
 mod occupied;
 mod opening;
 mod orders;
+mod own_process;
 mod pace;
 mod peering;
 mod policies;

@@ -24,6 +24,7 @@ use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
 use super::log;
 use super::lost_locks::watch_locks;
+use super::own_process::OwnProcess;
 use super::renewal::Renewal;
 use super::roaming::Roaming;
 use super::service::{self, Inherited};
@@ -169,6 +170,7 @@ async fn run(
         seen,
         guests: Arc::clone(&guests),
         events: Arc::clone(events),
+        process: OwnProcess::new(),
         disk_details: config.daemon.metrics_disk_details,
     };
     let admin = serve_admin(config, sockets, (&control, shown), admin_ends)

@@ -26,6 +26,7 @@ use crate::assembly::Seen;
 use crate::event_log::EventLog;
 use crate::guest_sockets::GuestSockets;
 use crate::metrics::{self, Scrape};
+use crate::own_process::OwnProcess;
 use api::events::Missed;
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
@@ -58,6 +59,8 @@ pub(crate) struct Shown {
     pub(crate) guests: Arc<GuestSockets>,
     /// What has happened.
     pub(crate) events: Arc<EventLog>,
+    /// The daemon's own process.
+    pub(crate) process: OwnProcess,
     /// Whether metrics tell of each disk in detail.
     pub(crate) disk_details: bool,
 }
@@ -275,6 +278,7 @@ async fn show_metrics(State(control): Shared, shown: Shown) -> Response {
         roaming,
         resources: control.disk_sockets().resources().shown(1),
         events: shown.events.counts(),
+        process: shown.process.figures(),
         cluster: shown.seen.map(|seen| seen.observed.numbers()),
         disk_details: shown.disk_details,
     });

@@ -2,6 +2,7 @@
 
 use super::family::{Family, Kind, Read, Series, families};
 use crate::cluster::ClusterNumbers;
+use crate::own_process::ProcessFigures;
 use api::resources::Resources;
 use api::roaming::RoamingDisks;
 use api::types::{Disks, Latency, Status};
@@ -35,7 +36,7 @@ pub(super) const DISK_BUCKET_SECONDS: [f64; 10] = [
 /// # Panics
 /// Never: writing to a string does not fail.
 pub(crate) fn render(scrape: Scrape) -> String {
-    let mut registry = Registry::with_prefix("hearth");
+    let mut registry = Registry::default();
     registry.register_collector(Box::new(scrape));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)
@@ -53,6 +54,8 @@ pub(crate) struct Scrape {
     pub(crate) resources: Resources,
     /// How many events of each kind there were.
     pub(crate) events: BTreeMap<EventKind, u64>,
+    /// What the daemon's process uses, if the system says so.
+    pub(crate) process: Option<ProcessFigures>,
     /// What this host has observed of its cluster, if it is in one.
     pub(crate) cluster: Option<ClusterNumbers>,
     /// Whether each disk is told of in detail.
@@ -95,8 +98,8 @@ impl Scrape {
             Kind::Gauge => MetricType::Gauge,
             Kind::Histogram => MetricType::Histogram,
         };
-        let mut metric =
-            encoder.encode_descriptor(family.name, family.help, unit.as_ref(), kind)?;
+        let name = family.prefixed_name();
+        let mut metric = encoder.encode_descriptor(&name, family.help, unit.as_ref(), kind)?;
         for Series { labels, value } in &series {
             if labels.is_empty() {
                 encode(value, &mut metric)?;
@@ -175,6 +178,12 @@ mod tests {
             roaming: samples::roaming(),
             resources: samples::resources(),
             events: BTreeMap::from([(EventKind::OriginLost, 3)]),
+            process: Some(ProcessFigures {
+                started_seconds: 1_795_842_000.5,
+                resident_bytes: 268_435_456,
+                max_fds: Some(65536),
+                ..ProcessFigures::default()
+            }),
             cluster: Some(ClusterNumbers::sample()),
             disk_details,
         }
@@ -212,6 +221,10 @@ mod tests {
             "hearth_vm_resident_memory_bytes{vm=\"web-1\"} 4294967296",
             "hearth_events_total{kind=\"origin-lost\"} 3",
             "hearth_events_total{kind=\"origin-back\"} 0",
+            "process_start_time_seconds 1795842000.5",
+            "process_cpu_seconds_total 0.0",
+            "process_resident_memory_bytes 268435456",
+            "process_max_fds 65536",
             "hearth_cluster_store_answers 1",
             "hearth_cluster_hosts{state=\"missing\"} 1",
             "hearth_cluster_moves{role=\"target\",stage=\"migrating\"} 1",

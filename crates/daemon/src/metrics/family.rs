@@ -50,9 +50,18 @@ impl Family {
         }
     }
 
+    /// The name with its prefix, without unit and `_total`. What every program tells of its process, `process_*`, has
+    /// no prefix of the program.
+    pub(super) fn prefixed_name(&self) -> String {
+        if self.name.starts_with("process_") {
+            return self.name.to_owned();
+        }
+        format!("hearth_{}", self.name)
+    }
+
     /// The name as it is exported.
     pub fn full_name(&self) -> String {
-        let mut name = format!("hearth_{}", self.name);
+        let mut name = self.prefixed_name();
         if let Some(unit) = self.unit {
             name.push('_');
             name.push_str(unit);
@@ -76,6 +85,7 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
         .chain(super::guest_families::FAMILIES)
         .chain(super::resource_families::FAMILIES)
         .chain(super::event_families::FAMILIES)
+        .chain(super::process_families::FAMILIES)
         .chain(super::cluster_families::FAMILIES)
 }
 

@@ -13,6 +13,7 @@ mod family;
 mod front_end_families;
 mod guest_families;
 mod latency_families;
+mod process_families;
 mod resource_families;
 mod roaming_families;
 mod vm_families;

@@ -30,6 +30,7 @@ pub(super) fn page() -> String {
          6.6 MB.\n\n\
          A disk has times of an op once there was one, metrics of vhost-user once a VM has used it so, and\n\
          metrics of write-back while it is under it; counters of write-back stay until it is detached.\n\n\
+         What every program tells of its process, `process_*`, has the names that Prometheus' conventions give it.\n\n\
          | metric | type | labels | meaning |\n|---|---|---|---|\n",
     );
     for family in families() {
