@@ -27,6 +27,8 @@ install:
 	install -D -m 0644 packaging/hearth.tmpfiles $(LIBDIR)/tmpfiles.d/hearth.conf
 	install -D -m 0644 -t $(EXAMPLES) packaging/storage.conf packaging/hearth-storage.rules
 	install -D -m 0755 packaging/libvirt/qemu $(EXAMPLES)/libvirt/qemu
+	install -D -m 0644 -t $(SHARE)/hearth/prometheus packaging/prometheus/hearth.rules.yml
+	install -D -m 0644 -t $(SHARE)/hearth/grafana packaging/grafana/*.json
 	install -d -m 0755 $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d $(ZSH)
 	umask 022 && $(BINARY) man --dir $(SHARE)/man
 	umask 022 && $(BINARY) completions bash > $(SHARE)/bash-completion/completions/hearth

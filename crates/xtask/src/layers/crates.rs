@@ -378,6 +378,10 @@ pub(super) const TABLE: &[Crate] = &[
             ],
         )
     },
+    Crate {
+        may_be_unsafe: false,
+        ..shell("mixin", "crates/mixin", &[])
+    },
     program(
         "hearth",
         "crates/hearth",
@@ -402,6 +406,7 @@ pub(super) const TABLE: &[Crate] = &[
             "shard",
             "simulator",
             "strategies",
+            "mixin",
             "moves",
             "groups",
             "traffic",
