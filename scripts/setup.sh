@@ -14,7 +14,7 @@ declare -A package_of=(
     [virt-xml-validate]=libvirt-clients [virsh]=libvirt-clients [libvirtd]=libvirt-daemon [xmllint]=libxml2-utils
     [systemd-analyze]=systemd [systemd-sysusers]=systemd [systemd-tmpfiles]=systemd [unshare]=util-linux [mount]=mount
     [valgrind]=valgrind [qemu-storage-daemon]=qemu-system-common [xz]=xz-utils [openssl]=openssl [python3]=python3
-    [etcd]=etcd-server [etcdctl]=etcd-client [protoc]=protobuf-compiler
+    [etcd]=etcd-server [etcdctl]=etcd-client [protoc]=protobuf-compiler [promtool]=prometheus
 )
 PATH=$PATH:/usr/sbin:/sbin
 missing=()

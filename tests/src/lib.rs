@@ -53,6 +53,7 @@ mod ring_guest;
 mod roaming;
 mod roaming_settings;
 mod sandbox;
+mod scrape;
 mod session;
 mod small;
 pub mod soak;

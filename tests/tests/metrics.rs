@@ -2,8 +2,6 @@
 //! their disk or cache is there, and what disks have adds up to what their cache has.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 
 use anyhow::{Context, ensure};
 use e2e::{
@@ -15,13 +13,7 @@ use e2e::{
 type Scrape = BTreeMap<String, f64>;
 
 fn scrape(hearth: &Hearth) -> anyhow::Result<Scrape> {
-    let mut socket = UnixStream::connect(hearth.admin_socket())?;
-    write!(
-        socket,
-        "GET /metrics HTTP/1.0\r\nHost: hearth\r\nConnection: close\r\n\r\n"
-    )?;
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer)?;
+    let answer = hearth.metrics()?;
     let lines = answer.lines().filter(|line| line.starts_with("hearth_"));
     let values = lines.map(|line| {
         let (series, value) = line.rsplit_once(' ').context("a value")?;
