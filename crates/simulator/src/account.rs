@@ -341,10 +341,12 @@ impl Run {
         counters.bytes += request.record.length.get();
         counters.hit_bytes += hit_bytes(&request.record, blocks, tally.hits, self.block_bytes);
         if request.record.op == Op::Read {
-            count_read(counters, blocks, tally, self.block_bytes);
+            counters.read_requests += 1;
+            counters.origin_reads += fetches(blocks, tally.hits);
+            count_read(counters, accesses, tally, self.block_bytes);
         } else {
             counters.write_requests += 1;
-            count_write(counters, length(blocks.len()), tally);
+            count_write(counters, accesses, tally);
             count_origin_write(
                 counters,
                 request,
@@ -394,16 +396,19 @@ fn mean(used: Used) -> f64 {
     used.weighted as f64 / real(used.weight)
 }
 
-fn count_read(counters: &mut Counters, blocks: &[u8], tally: Tally, block_bytes: u64) {
-    let hits = tally.hits;
-    let misses = length(blocks.len()) - hits;
-    counters.read_requests += 1;
-    counters.reads += hits + misses;
-    counters.read_hits += hits;
+/// Counts what became of read blocks, but not the requests, neither the guest's nor those to the origin.
+fn count_read(counters: &mut Counters, blocks: u64, tally: Tally, block_bytes: u64) {
+    counters.reads += blocks;
+    counters.read_hits += tally.hits;
     counters.ram_read_hits += tally.in_ram;
     counters.ram_hot_read_hits += tally.hot;
-    counters.origin_read_bytes += misses * block_bytes;
-    counters.origin_reads += match (hits, misses) {
+    counters.origin_read_bytes += (blocks - tally.hits) * block_bytes;
+    counters.flash_fill_blocks += tally.stored;
+}
+
+/// Reads of the origin for a request with so many hits: one for each run of blocks that were missed.
+fn fetches(blocks: &[u8], hits: u64) -> u64 {
+    match (hits, length(blocks.len()) - hits) {
         (_, 0) => 0,
         (0, _) => 1,
         _ => {
@@ -411,8 +416,7 @@ fn count_read(counters: &mut Counters, blocks: &[u8], tally: Tally, block_bytes:
             runs(blocks, |block| block & HIT == 0, |_| fetches += 1);
             fetches
         }
-    };
-    counters.flash_fill_blocks += tally.stored;
+    }
 }
 
 /// Counts what became of written blocks, but not the requests.

@@ -3,7 +3,7 @@
 //! What is counted is what [`Run`] counts of each request: one block is hit or missed as a whole, so that sums over a
 //! stretch do.
 
-use super::{Run, count_write, of_volume};
+use super::{Run, count_read, count_write, of_volume};
 use crate::number::length;
 use crate::outcome::Tally;
 use crate::write_policy::WritePolicy;
@@ -45,15 +45,9 @@ impl Run {
         counters.bytes += count * bytes;
         counters.hit_bytes += tally.hits * bytes;
         if stretch.op == Op::Read {
-            let misses = count - tally.hits;
             counters.read_requests += count;
-            counters.reads += count;
-            counters.read_hits += tally.hits;
-            counters.ram_read_hits += tally.in_ram;
-            counters.ram_hot_read_hits += tally.hot;
-            counters.origin_read_bytes += misses * self.block_bytes;
-            counters.origin_reads += misses;
-            counters.flash_fill_blocks += tally.stored;
+            counters.origin_reads += count - tally.hits;
+            count_read(counters, count, tally, self.block_bytes);
             return;
         }
         counters.write_requests += count;

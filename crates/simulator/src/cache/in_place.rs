@@ -135,8 +135,8 @@ impl CacheModel for InPlace {
             if only_accesses {
                 store(&mut outcomes.blocks[begin..end], stretch.op);
             } else {
-                for (place, at_key) in (begin..end).zip(0..) {
-                    let at_key = at_key + u32::try_from(begin).expect("batches are small");
+                for place in begin..end {
+                    let at_key = u32::try_from(place).expect("batches are small");
                     outcomes.blocks[place] =
                         self.one(stretch.op, at_key, keys[place], &mut outcomes.chores);
                 }
