@@ -49,6 +49,12 @@ impl Entry {
     fn count(self) -> u32 {
         self.seen.count_ones()
     }
+
+    /// The key of its block with this bit or, of an entry with a class, where the arena has that key.
+    #[inline]
+    fn key_or_place(self, bit: u32) -> u32 {
+        self.first + (self.seen & (bit - 1)).count_ones()
+    }
 }
 
 /// Slices of keys, shared by all volumes.
@@ -172,7 +178,7 @@ impl Chunks {
         if entry.seen & bit == 0 {
             return None;
         }
-        let place = entry.first + (entry.seen & (bit - 1)).count_ones();
+        let place = entry.key_or_place(bit);
         if entry.tag >> TAG_BITS == 0 {
             Some(place)
         } else {
@@ -292,9 +298,7 @@ fn continues(entry: Entry, new: u32, next: u32) -> bool {
 #[inline]
 fn emit(entry: Entry, blocks: u32, arena: &Arena, keys: &mut Vec<u32>) {
     let count = blocks.count_ones();
-    let below = blocks & blocks.wrapping_neg();
-    let rank = (entry.seen & (below - 1)).count_ones();
-    let first = entry.first + rank;
+    let first = entry.key_or_place(blocks & blocks.wrapping_neg());
     if entry.tag >> TAG_BITS == 0 {
         keys.extend(first..first + count);
     } else {
