@@ -135,10 +135,10 @@ impl CacheModel for InPlace {
             if only_accesses {
                 store(&mut outcomes.blocks[begin..end], stretch.op);
             } else {
-                for place in begin..end {
+                for (place, key) in (begin..).zip(&keys[begin..end]) {
                     let at_key = u32::try_from(place).expect("batches are small");
                     outcomes.blocks[place] =
-                        self.one(stretch.op, at_key, keys[place], &mut outcomes.chores);
+                        self.one(stretch.op, at_key, *key, &mut outcomes.chores);
                 }
             }
             begin = end;
