@@ -166,7 +166,7 @@ impl Etcd {
     ///
     /// When one has gone.
     pub fn pause(&self) -> anyhow::Result<()> {
-        self.signal(Signal::STOP)
+        self.processes().try_for_each(Process::pause)
     }
 
     /// Lets them go on.
@@ -175,15 +175,12 @@ impl Etcd {
     ///
     /// When one has gone.
     pub fn go_on(&self) -> anyhow::Result<()> {
-        self.signal(Signal::CONT)
+        let signal = |process: &Process| process.signal(Signal::CONT);
+        self.processes().try_for_each(signal)
     }
 
-    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        let processes = self.members.iter().flat_map(|member| &member.process);
-        for process in processes {
-            process.signal(signal)?;
-        }
-        Ok(())
+    fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.members.iter().flat_map(|member| &member.process)
     }
 }
 

@@ -378,6 +378,15 @@ impl Hearth {
         self.process.signal(signal)
     }
 
+    /// Lets all of its threads stand still, until [`Signal::CONT`].
+    ///
+    /// # Errors
+    ///
+    /// When it has gone.
+    pub fn pause(&self) -> anyhow::Result<()> {
+        self.process.pause()
+    }
+
     fn disks_are_attached(&self, in_trouble: &[String]) -> bool {
         let Ok(answer) = self.json(&["disk", "list"]) else {
             return false;

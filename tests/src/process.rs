@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use anyhow::{Context, bail, ensure};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::{Lab, limits, tools};
 
@@ -105,6 +105,21 @@ impl Process {
     pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         let id = Pid::from_child(&self.child);
         kill_process(id, signal).with_context(|| format!("signalling {}", self.name))
+    }
+
+    /// Lets it stand still: when this returns, none of its threads runs. The signal alone does not say so.
+    ///
+    /// # Errors
+    ///
+    /// When it has gone.
+    pub fn pause(&self) -> anyhow::Result<()> {
+        self.signal(Signal::STOP)?;
+        let id = WaitId::Pid(Pid::from_child(&self.child));
+        let which = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let status = waitid(id, which)?;
+        let is_stopped = status.is_some_and(|status| status.stopped());
+        ensure!(is_stopped, "{} has ended", self.name);
+        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ fn stand_still(stack: &mut Stack, lab: &Lab, time: Duration, more: &[&str]) -> a
     let fio = Process::start(lab, "fio", &mut load.into_command())?;
     for _ in 0..3 {
         sleep(Duration::from_secs(1));
-        stack.hearth().signal(Signal::STOP)?;
+        stack.hearth().pause()?;
         sleep(time);
         stack.hearth().signal(Signal::CONT)?;
     }

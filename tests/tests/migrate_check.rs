@@ -99,7 +99,7 @@ fn a_cut_link_and_a_peer_that_is_down_or_stands_still_are_in_the_way() {
         }
         pair.wire.mend();
         until(&mut pair, 0, &[])?;
-        pair.host(1).signal(Signal::STOP)?;
+        pair.host(1).pause()?;
         until(&mut pair, 0, &[("peer-silent", "")])?;
         pair.host(1).signal(Signal::CONT)?;
         until(&mut pair, 0, &[])?;

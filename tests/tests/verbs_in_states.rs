@@ -612,7 +612,7 @@ fn entering() {
         let host = Host::new(lab, &flash, "through")?;
         let hearth = host.start()?;
         fill(&hearth, 20)?;
-        host.origin.signal(Signal::STOP)?;
+        host.origin.pause()?;
         let changes = under_way(&host.api(), r#"{"write_policy":"back"}"#)?;
         compare(&host.api(), "entering", || host.origin.signal(Signal::CONT))?;
         drop(changes);
@@ -627,7 +627,7 @@ fn leaving() {
         let host = Host::new(lab, &flash, "back")?;
         let hearth = host.start()?;
         fill(&hearth, 20)?;
-        host.origin.signal(Signal::STOP)?;
+        host.origin.pause()?;
         let changes = under_way(&host.api(), THROUGH)?;
         compare(&host.api(), "leaving", || host.origin.signal(Signal::CONT))?;
         drop(changes);
