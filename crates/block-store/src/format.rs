@@ -1,8 +1,7 @@
 //! Making an empty cache.
 
 use flash_format::{
-    CheckpointPage, FormatError, Geometry, PAGE_BYTES, SEGMENT_BYTES_DEFAULT, SegmentEntry,
-    Superblock,
+    CheckpointPage, FormatError, Geometry, PAGE_BYTES, SegmentEntry, Superblock, segment_bytes_for,
 };
 use units::{Bytes, Offset};
 
@@ -22,7 +21,7 @@ impl FormatOptions {
     pub fn new(capacity: Bytes, uuid: u128) -> Self {
         Self {
             capacity,
-            segment_bytes: SEGMENT_BYTES_DEFAULT,
+            segment_bytes: segment_bytes_for(capacity),
             uuid,
         }
     }

@@ -11,8 +11,8 @@ use units::{BLOCK_BYTES, BlockIndex, Bytes, FlashSlot, Offset};
 pub const SEGMENT_BYTES_MIN: Bytes = Bytes::kib(64);
 /// Largest segment: its entry in the segment table fits in a page.
 pub const SEGMENT_BYTES_MAX: Bytes = Bytes::mib(16);
-/// A segment unless the operator says otherwise: large against an erase block's stripe, small
-/// against a VM's share.
+/// A segment of a flash of 1.75 GiB and more, unless the operator says otherwise: large against an erase
+/// block's stripe, small against a VM's share. [`segment_bytes_for`](crate::segment_bytes_for) has a smaller flash's.
 pub const SEGMENT_BYTES_DEFAULT: Bytes = Bytes::mib(4);
 /// Largest disk: block numbers have [`BlockIndex::BITS`] bits.
 pub const DISK_BYTES_MAX: Bytes = Bytes::new(BLOCK_BYTES << BlockIndex::BITS);

@@ -30,6 +30,7 @@ mod layout;
 mod page;
 mod position;
 mod segment;
+mod segment_size;
 mod superblock;
 
 pub use checkpoint::{
@@ -51,4 +52,5 @@ pub use position::Position;
 pub use segment::{
     CHUNK_BLOCKS_MAX, ChunkHeader, DESCRIPTORS_PER_PAGE, Descriptor, FooterPage, read_footer,
 };
+pub use segment_size::segment_bytes_for;
 pub use superblock::{FORMAT_VERSION, SUPERBLOCK_OFFSETS, Superblock};

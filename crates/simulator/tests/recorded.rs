@@ -14,7 +14,7 @@
 mod support;
 
 use cache::{Cache, Config, DirtyStatus, Verb, WriteBack};
-use flash_format::{Geometry, SEGMENT_BYTES_DEFAULT};
+use flash_format::{Geometry, segment_bytes_for};
 use simulator::{Counters, Policy, Study, Warmup, WritePolicy};
 use std::num::NonZeroUsize;
 use support::Bench;
@@ -284,7 +284,7 @@ fn through_the_cache(
         tenancy: Some(daemon::settings(Capacity::of(geometry).bytes())),
         ..Config::default()
     };
-    let (mut bench, cache) = Bench::open(FLASH, SEGMENT_BYTES_DEFAULT, config);
+    let (mut bench, cache) = Bench::open(FLASH, segment_bytes_for(FLASH), config);
     bench.policy = policy;
     let mut host = Host {
         bench,
@@ -353,7 +353,7 @@ fn through_the_cache(
 /// What the simulator and the cache count of the recording.
 fn counts(write_policy: WritePolicy, policy: cache::WritePolicy) -> Answer {
     let recorded = recorded(policy == cache::WritePolicy::Back);
-    let geometry = Geometry::new(FLASH, SEGMENT_BYTES_DEFAULT).unwrap();
+    let geometry = Geometry::new(FLASH, segment_bytes_for(FLASH)).unwrap();
     let blocks = u64::from(geometry.segment_count()) * u64::from(geometry.segment_pages());
     let daemon = through_the_cache(&recorded, &geometry, policy);
     assert_eq!(simulated(&recorded, blocks, write_policy), daemon);

@@ -225,9 +225,10 @@ pub struct Format {
     /// The size; needed for a new file. A block device is used whole unless told otherwise
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// Size of a segment: a power of two from 64KiB to 16MiB
-    #[arg(long, value_name = "SIZE", default_value_t = flash_format::SEGMENT_BYTES_DEFAULT)]
-    pub segment_size: Bytes,
+    /// Size of a segment: a power of two from 64KiB to 16MiB. 4MiB on 1.75GiB of flash and more, and what
+    /// wastes least on less, unless it is given
+    #[arg(long, value_name = "SIZE")]
+    pub segment_size: Option<Bytes>,
     /// Format although there is a cache, or something that is not recognised, on it already
     #[arg(long)]
     pub force: bool,

@@ -4,7 +4,7 @@ use super::OfflineError;
 use super::probe::{FRONT_BYTES, looks_like};
 use cache::FormatOptions;
 use device::uring::FlashFile;
-use flash_format::{Geometry, PAGE_BYTES, SUPERBLOCK_OFFSETS, Superblock};
+use flash_format::{Geometry, PAGE_BYTES, SUPERBLOCK_OFFSETS, Superblock, segment_bytes_for};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read};
@@ -41,7 +41,7 @@ pub struct Formatted {
 }
 
 /// Makes an empty cache on a file or block device, whatever is there: see [`present`]. A file is made,
-/// or given another size, if `size` says so.
+/// or given another size, if `size` says so; its segments have the size that suits the flash unless it is given.
 ///
 /// # Errors
 /// If the flash is in use, missing without a size, too small or too large, or fails. A file that was
@@ -49,7 +49,7 @@ pub struct Formatted {
 pub fn format(
     path: &Path,
     size: Option<Bytes>,
-    segment_bytes: Bytes,
+    segment_bytes: Option<Bytes>,
 ) -> Result<Formatted, OfflineError> {
     let is_new = !path.exists();
     if is_new && size.is_none() {
@@ -59,7 +59,10 @@ pub fn format(
     }
     // Whether a cache fits is known before the file is made or changed.
     if let Some(size) = size {
-        Geometry::new(size, segment_bytes)?;
+        Geometry::new(
+            size,
+            segment_bytes.unwrap_or_else(|| segment_bytes_for(size)),
+        )?;
         if !is_block_device(path) {
             fits(path, size)?;
         }
@@ -72,24 +75,26 @@ pub fn format(
     made
 }
 
-fn make(path: &Path, size: Option<Bytes>, segment_bytes: Bytes) -> Result<Formatted, OfflineError> {
+fn make(
+    path: &Path,
+    size: Option<Bytes>,
+    segment_bytes: Option<Bytes>,
+) -> Result<Formatted, OfflineError> {
     let flash = match size {
         Some(size) if !is_block_device(path) => FlashFile::create(path, size)?,
         _ => FlashFile::open(path)?,
     };
     let capacity = size.map_or(flash.capacity(), |size| size.min(flash.capacity()));
-    let options = FormatOptions {
-        capacity,
-        segment_bytes,
-        uuid: random().map_err(|source| failed(path, source))?,
-    };
-    let geometry = Geometry::new(capacity, segment_bytes)?;
+    let uuid = random().map_err(|source| failed(path, source))?;
+    let mut options = FormatOptions::new(capacity, uuid);
+    options.segment_bytes = segment_bytes.unwrap_or(options.segment_bytes);
+    let geometry = Geometry::new(capacity, options.segment_bytes)?;
     write(path, &cache::format(&options)?).map_err(|source| failed(path, source))?;
     Ok(Formatted {
         path: path.display().to_string(),
         uuid: format!("{:032x}", options.uuid),
         flash_bytes: capacity.get(),
-        segment_bytes: segment_bytes.get(),
+        segment_bytes: options.segment_bytes.get(),
         segments: u64::from(geometry.segment_count()),
         blocks_max: u64::from(geometry.segment_count()) * u64::from(geometry.segment_blocks_max()),
     })

@@ -16,12 +16,6 @@ use segment_log::{FlashWritten, Source};
 use trace::{Batch, Op, Record, Request, VolumeIndex};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskSlot, Instant};
 
-/// What a segment costs beside its blocks, in pages, about: a header, a footer, and with its reclaim another
-/// header and a page of the journal.
-const OWN_PAGES: u64 = 4;
-/// Half segments that a log has free or half full at a time: two free, one of each stream open.
-const IDLE_HALVES: u64 = 7;
-
 /// Such a cache.
 pub(crate) struct Segments {
     store: SimulatedStore,
@@ -33,20 +27,9 @@ pub(crate) struct Segments {
 /// Nobody asks who left: what leaves is clean.
 fn unasked(_disk: DiskSlot, _key: u32) {}
 
-/// The segment with which a cache of that many blocks wastes least, between the smallest there can be and
-/// the daemon's own. Of `p` pages each, segments lose [`OWN_PAGES`]` / p` to their own pages
-/// and [`IDLE_HALVES`]` / 2 * p / blocks` to segments that are free or open; the sum is least where
-/// both are equal, and of two powers of two the one is taken that is nearer by ratio.
+/// The segments that `hearth cache format` gives a flash with room for that many blocks.
 pub(crate) fn segment_for(blocks: u32) -> Bytes {
-    let least_squared = u64::from(blocks) * OWN_PAGES * 2 / IDLE_HALVES;
-    let mut segment = flash_format::SEGMENT_BYTES_MIN.get();
-    let pages_squared = |segment: u64| (segment / BLOCK_BYTES).pow(2);
-    while segment < flash_format::SEGMENT_BYTES_DEFAULT.get()
-        && pages_squared(segment) * 2 < least_squared
-    {
-        segment *= 2;
-    }
-    Bytes::new(segment)
+    flash_format::segment_bytes_for(Bytes::new(u64::from(blocks) * BLOCK_BYTES))
 }
 
 /// Whether the daemon can do what is asked.
@@ -258,19 +241,5 @@ impl CacheModel for Segments {
 
     fn log_room(&self, _: &Batch, request: &Request) -> Option<LogRoom> {
         self.store.log_room(disk_of(request.record.volume))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_caches_have_small_segments_and_large_ones_the_daemons() {
-        let mib = |mib: u32| segment_for(mib * 256);
-        assert_eq!(mib(1), Bytes::kib(64));
-        assert_eq!(mib(16), Bytes::kib(256));
-        assert_eq!(mib(255), Bytes::mib(1));
-        assert_eq!(mib(1 << 14), Bytes::mib(4));
     }
 }

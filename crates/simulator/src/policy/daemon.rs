@@ -5,7 +5,7 @@ use crate::cache::divided::{Divided, Tenants};
 use crate::cache::segments::segment_for;
 use crate::cache::{CacheModel, Maker};
 use crate::write_policy::{WriteMiss, WritePolicy};
-use flash_format::{Geometry, SEGMENT_BYTES_DEFAULT};
+use flash_format::Geometry;
 use policy::reclaim::Kind;
 use policy::replacement::About;
 use tenancy::{Capacity, Settings, daemon};
@@ -26,15 +26,6 @@ pub(super) const ABOUT: About = About {
     knows_future: false,
 };
 
-/// The daemon's segments, or smaller ones in a cache that could not have eight of those: the daemon
-/// refuses such a cache.
-fn segment(blocks: u32) -> Bytes {
-    match Geometry::of_slots(blocks, SEGMENT_BYTES_DEFAULT) {
-        Ok(_) => SEGMENT_BYTES_DEFAULT,
-        Err(_) => segment_for(blocks),
-    }
-}
-
 /// What holds for all VMs of a cache of that many blocks.
 fn settings(blocks: u32, segment: Bytes) -> Result<Settings, PolicyError> {
     let geometry = Geometry::of_slots(blocks, segment)?;
@@ -42,7 +33,7 @@ fn settings(blocks: u32, segment: Bytes) -> Result<Settings, PolicyError> {
 }
 
 pub(super) fn build(maker: &Maker) -> Result<Box<dyn CacheModel>, PolicyError> {
-    let segment = segment(maker.blocks);
+    let segment = segment_for(maker.blocks);
     let tenants = Tenants {
         settings: settings(maker.blocks, segment)?,
         ..Tenants::default()
@@ -69,17 +60,4 @@ pub(super) fn words() -> (String, String) {
         settings.admission.to_string(),
         settings.allocation.to_string(),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cache_that_the_daemon_would_take_has_its_segments() {
-        let blocks = |mib: u32| mib * 256;
-        assert_eq!(segment(blocks(32)), SEGMENT_BYTES_DEFAULT);
-        assert_eq!(segment(blocks(31)), segment_for(blocks(31)));
-        assert!(segment_for(blocks(31)) < SEGMENT_BYTES_DEFAULT);
-    }
 }
