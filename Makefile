@@ -1,13 +1,14 @@
 # Two commands are enough: `make demo` shows the product, `make test` runs every check and test.
 # Both install the Debian packages they need, if any is missing, and both can be run again and again.
 
-.PHONY: help install guest install-guest demo test bench setup setup-developer deny book fuzz python clean-scratch
+.PHONY: help packages install guest install-guest demo test bench setup setup-developer deny book fuzz python clean-scratch
 
 help:
 	@echo 'make demo    a VM boots from a cached disk, cold then warm, with real figures (about two minutes)'
 	@echo 'make test    every check and every test; what .ci/run runs'
 	@echo 'make install   the program, its systemd units, manual pages and completions, after cargo build --release --package hearth'
 	@echo 'make guest   the agent for guests, without libraries; make install-guest puts it, its unit and rules in place'
+	@echo 'make packages   Debian and RPM packages of both, in target/packages'
 	@echo 'make bench   read hits over vhost-user and NBD beside raw flash and other servers (about 20 minutes, a quiet machine)'
 	@echo 'make python  the Python package: build, tests, notebook, a sweep on Ray (needs Python 3.10)'
 	@echo 'make setup   only install what the above need'
@@ -26,7 +27,10 @@ install:
 	install -D -m 0644 packaging/hearth.sysusers $(LIBDIR)/sysusers.d/hearth.conf
 	install -D -m 0644 packaging/hearth.tmpfiles $(LIBDIR)/tmpfiles.d/hearth.conf
 	install -D -m 0644 -t $(EXAMPLES) packaging/storage.conf packaging/hearth-storage.rules
-	install -D -m 0755 packaging/libvirt/qemu $(EXAMPLES)/libvirt/qemu
+	install -D -m 0644 packaging/reference.toml $(EXAMPLES)/reference.toml
+	install -D -m 0755 packaging/libvirt/qemu $(LIBDIR)/hearth/libvirt-qemu
+	install -D -m 0755 packaging/steps $(LIBDIR)/hearth/steps
+	[ -e $(DESTDIR)/etc/hearth/hearth.toml ] || install -D -m 0640 packaging/hearth.toml $(DESTDIR)/etc/hearth/hearth.toml
 	install -D -m 0644 -t $(SHARE)/hearth/prometheus packaging/prometheus/hearth.rules.yml
 	install -D -m 0644 -t $(SHARE)/hearth/grafana packaging/grafana/*.json
 	install -d -m 0755 $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d $(ZSH)
@@ -48,6 +52,15 @@ install-guest:
 	install -D -m 0644 packaging/hearth-guest.sysusers $(LIBDIR)/sysusers.d/hearth-guest.conf
 	install -D -m 0644 packaging/hearth-guest.rules $(LIBDIR)/udev/rules.d/60-hearth-guest.rules
 	install -D -m 0644 packaging/hearth-guest-sockets.conf $(SHARE)/hearth-guest/sockets.conf
+	install -D -m 0755 packaging/steps $(LIBDIR)/hearth-guest/steps
+	install -D -m 0644 packaging/hearth-guest.8 $(SHARE)/man/man8/hearth-guest.8
+
+# Debian's and RPM's packages in target/packages, of release builds.
+packages:
+	cargo build --locked --release --package hearth --features etcd
+	$(MAKE) --no-print-directory guest
+	@scripts/setup.sh packages
+	@scripts/packages $(BINARY) $(AGENT)
 
 demo:
 	@scripts/setup.sh demo

@@ -14,6 +14,7 @@ declare -A package_of=(
     [virt-xml-validate]=libvirt-clients [virsh]=libvirt-clients [libvirtd]=libvirt-daemon [xmllint]=libxml2-utils
     [systemd-analyze]=systemd [systemd-sysusers]=systemd [systemd-tmpfiles]=systemd [unshare]=util-linux [mount]=mount
     [valgrind]=valgrind [qemu-storage-daemon]=qemu-system-common [xz]=xz-utils [openssl]=openssl [python3]=python3
+    [mmdebstrap]=mmdebstrap [rpm]=rpm [nsenter]=util-linux [dpkg-deb]=dpkg
     [etcd]=etcd-server [etcdctl]=etcd-client [protoc]=protobuf-compiler [promtool]=prometheus
 )
 PATH=$PATH:/usr/sbin:/sbin
@@ -82,6 +83,14 @@ if [ "$what" = all ] && [ ! -x "$openapi/bin/openapi-spec-validator" ]; then
     rm -rf "$openapi"
     /usr/bin/python3 -m venv "$openapi"
     "$openapi/bin/pip" install --quiet --disable-pip-version-check openapi-spec-validator==0.9.0
+fi
+# Makers of packages.
+if [ "$what" = all ] || [ "$what" = packages ]; then
+    for tool in cargo-deb@3.8.0 cargo-generate-rpm@0.21.1 cargo-cyclonedx@0.5.9; do
+        [ -x "target/tools/packages/bin/${tool%@*}" ] && continue
+        echo "setup: installing ${tool%@*} (a minute, once)"
+        cargo install --locked --quiet --debug --root target/tools/packages "$tool"
+    done
 fi
 if [ "$what" = developer ]; then
     cargo deny --version >/dev/null 2>&1 || cargo install --locked --quiet cargo-deny

@@ -369,22 +369,9 @@ impl Hearth {
         self.wait_until_it_serves(&[])
     }
 
-    /// Sends it a signal.
-    ///
-    /// # Errors
-    ///
-    /// When it has gone.
-    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
-        self.process.signal(signal)
-    }
-
-    /// Lets all of its threads stand still, until [`Signal::CONT`].
-    ///
-    /// # Errors
-    ///
-    /// When it has gone.
-    pub fn pause(&self) -> anyhow::Result<()> {
-        self.process.pause()
+    /// Its process.
+    pub fn process(&self) -> &Process {
+        &self.process
     }
 
     fn disks_are_attached(&self, in_trouble: &[String]) -> bool {

@@ -22,6 +22,7 @@
 mod agent;
 mod back;
 mod command;
+mod debian;
 mod etcd;
 mod expected;
 mod ext4;
@@ -71,6 +72,7 @@ mod words;
 pub use agent::{agent_memory_kib, said, with_agent};
 pub use back::{Back, Pace, block, reads, writes};
 pub use command::{Answer, hearth};
+pub use debian::{DEBIAN_TOOLS, Debian, Packages};
 pub use etcd::Etcd;
 pub use expected::Expected;
 pub use ext4::{CrashedExt4, highest};

@@ -18,9 +18,9 @@ fn stand_still(stack: &mut Stack, lab: &Lab, time: Duration, more: &[&str]) -> a
     let fio = Process::start(lab, "fio", &mut load.into_command())?;
     for _ in 0..3 {
         sleep(Duration::from_secs(1));
-        stack.hearth().pause()?;
+        stack.hearth().process().pause()?;
         sleep(time);
-        stack.hearth().signal(Signal::CONT)?;
+        stack.hearth().process().signal(Signal::CONT)?;
     }
     let ended = fio.wait(LONG)?;
     ensure!(ended.success(), "fio ended with {ended}");

@@ -99,9 +99,9 @@ fn a_cut_link_and_a_peer_that_is_down_or_stands_still_are_in_the_way() {
         }
         pair.wire.mend();
         until(&mut pair, 0, &[])?;
-        pair.host(1).pause()?;
+        pair.host(1).process().pause()?;
         until(&mut pair, 0, &[("peer-silent", "")])?;
-        pair.host(1).signal(Signal::CONT)?;
+        pair.host(1).process().signal(Signal::CONT)?;
         until(&mut pair, 0, &[])?;
         pair.kill(1)?;
         until(&mut pair, 0, &[("link-down", "")])?;

@@ -166,7 +166,7 @@ fn a_daemon_serves_on_if_the_next_one_would_not_start() {
         let host = Host::new(lab)?;
         let hearth = Hearth::start(lab, &host.settings)?;
         lab.write("hearth.toml", "[daemon]\nno_such_key = 1\n")?;
-        hearth.signal(Signal::USR2)?;
+        hearth.process().signal(Signal::USR2)?;
         wait_until("the refusal", SHORT, || {
             Ok(hearth
                 .log()?

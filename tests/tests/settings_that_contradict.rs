@@ -16,7 +16,7 @@ fn settings(lab: &Lab) -> anyhow::Result<HearthSettings> {
 const CONTRADICTIONS: &[(&[&str], &str)] = &[
     (
         &["vm", "set", "db", "--floor", "90MiB"],
-        "the floors of db (90MiB) + web (60MiB) = 150MiB, 153.56MiB in whole segments of 4032KiB, exceed the",
+        "the floors of db (90MiB) + web (60MiB) = 150MiB, 150.60MiB in whole segments of 1008KiB, exceed the",
     ),
     (
         &["vm", "set", "web", "--ceiling", "50MiB"],
@@ -103,7 +103,7 @@ fn a_file_that_promises_too_much_is_refused_with_its_line() {
         let settings = settings(lab)?
             .vm("web", "floor = '90MiB'")
             .vm("db", "floor = '60MiB'");
-        let words = "the floors of web (90MiB) + db (60MiB) = 150MiB, 153.56MiB in whole segments of 4032KiB, exceed the";
+        let words = "the floors of web (90MiB) + db (60MiB) = 150MiB, 150.60MiB in whole segments of 1008KiB, exceed the";
         is_refused(lab, &settings, &[words, "vm[0].floor"])
     });
 }
@@ -115,7 +115,7 @@ fn a_floor_counts_before_its_vm_has_a_disk() {
             .vm("web", "floor = '60MiB'")
             .vm("soon", "floor = '90MiB'");
         let words = [
-            "the floors of web (60MiB) + soon (90MiB) = 150MiB, 153.56MiB in whole segments of 4032KiB, exceed the",
+            "the floors of web (60MiB) + soon (90MiB) = 150MiB, 150.60MiB in whole segments of 1008KiB, exceed the",
             "soon counts although it has no disk yet",
         ];
         is_refused(lab, &settings, &words)

@@ -28,7 +28,7 @@ fn a_daemon_is_renewed_although_the_file_of_one_disk_is_gone() {
         let other = DiskSettings::on_file("other", gone.path());
         let hearth = Hearth::start(lab, &settings(lab)?.disk(&other))?;
         std::fs::rename(gone.path(), lab.path("elsewhere.raw"))?;
-        hearth.signal(Signal::USR2)?;
+        hearth.process().signal(Signal::USR2)?;
         wait_until("hearth to be renewed", LONG, || {
             let log = hearth.log()?;
             ensure!(!log.contains("serving on"), "it was refused");
@@ -63,7 +63,7 @@ fn a_stop_does_not_wait_for_a_renewal_that_hangs() {
         let config = lab.path("hearth.toml");
         std::fs::remove_file(&config)?;
         e2e::run(Command::new("mkfifo").arg(&config))?;
-        hearth.signal(Signal::USR2)?;
+        hearth.process().signal(Signal::USR2)?;
         wait_until("the check", LONG, || has_child(hearth.id()))?;
         hearth.stop().map(drop)
     });
@@ -75,7 +75,7 @@ fn two_signals_to_stop_at_once_are_one() {
         let settings = settings(lab)?;
         for _ in 0..5 {
             let hearth = Hearth::start(lab, &settings)?;
-            hearth.signal(Signal::INT)?;
+            hearth.process().signal(Signal::INT)?;
             hearth.stop()?;
         }
         Ok(())

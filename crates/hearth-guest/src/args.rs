@@ -136,6 +136,22 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
+    /// `packaging/hearth-guest.8` is this command line's page. A page that is behind is written anew, for the next commit.
+    #[test]
+    fn the_packaged_page_is_of_this_command_line() {
+        let mut page = Vec::new();
+        let man = clap_mangen::Man::new(Args::command()).section("8");
+        man.manual("Hearth").render(&mut page).unwrap();
+        let packaged = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../packaging/hearth-guest.8"
+        );
+        if std::fs::read(packaged).ok().as_ref() != Some(&page) {
+            std::fs::write(packaged, &page).unwrap();
+            panic!("packaging/hearth-guest.8 was not of this command line: commit it as it is now");
+        }
+    }
+
     #[test]
     fn the_command_line_is_consistent_and_its_defaults_are_the_papers() {
         Args::command().debug_assert();

@@ -1,0 +1,217 @@
+//! The packages on an empty Debian that runs under systemd: installed, configured, upgraded under a guest that reads
+//! and writes, kept from removal while flash holds what origins lack, removed; Debian's and RPM's have the same files.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use anyhow::ensure;
+use e2e::{
+    DEBIAN_TOOLS, Debian, GUEST_TOOLS, Guest, GuestKit, LONG, Packages, is_root, run, scenario,
+    wait_until,
+};
+
+const ALL: [&str; 3] = ["hearth", "hearth-monitor", "hearth-dashboards"];
+const FILES: u64 = 400;
+
+const CONFIGURATION: &str = "\
+[[cache]]
+name = 'main'
+path = '/var/cache/hearth/main.flash'
+[[disk]]
+name = 'disk'
+origin = { file = '/srv/images/disk.raw' }
+write_policy = 'back'
+write_back = { age_max = '1000s', idle_after = '1000s' }
+";
+
+/// The files of a package without its folders, by their paths.
+fn files(listing: &str) -> BTreeSet<String> {
+    let paths = listing.lines().map(|path| path.trim_start_matches('.'));
+    let files = paths.filter(|path| !path.ends_with('/'));
+    files.map(str::to_owned).collect()
+}
+
+#[test]
+fn debian_and_rpm_packages_have_the_files_that_make_install_puts_in_place() {
+    scenario(DEBIAN_TOOLS, |lab| {
+        let packages = Packages::make(lab, "0.1.0")?;
+        for name in [
+            "hearth",
+            "hearth-monitor",
+            "hearth-dashboards",
+            "hearth-guest",
+        ] {
+            let deb = packages.file(name, "deb")?;
+            let list = "dpkg-deb --fsys-tarfile \"$0\" | tar -t";
+            let of_deb = run(Command::new("sh").args(["-c", list]).arg(deb))?.stdout;
+            let mut of_deb = files(&of_deb);
+            ensure!(of_deb.remove(&format!("/usr/share/doc/{name}/copyright")));
+            let rpm = packages.file(name, "rpm")?;
+            let of_rpm = run(Command::new("rpm").args(["-q", "-l", "-p"]).arg(&rpm))?.stdout;
+            ensure!(of_deb == files(&of_rpm), "{of_deb:#?}\n{of_rpm}");
+            run(Command::new("rpm")
+                .args(["--checksig", "--nosignature"])
+                .arg(rpm))?;
+        }
+        let deb = packages.file("hearth", "deb")?;
+        let conffiles = run(Command::new("dpkg-deb")
+            .arg("--info")
+            .arg(&deb)
+            .arg("conffiles"))?;
+        ensure!(
+            conffiles.stdout == "/etc/hearth/hearth.toml\n",
+            "{}",
+            conffiles.stdout
+        );
+        let bill = "dpkg-deb --fsys-tarfile \"$0\" | tar -xO ./usr/share/hearth/sbom.cdx.json";
+        let bill = run(Command::new("sh").args(["-c", bill]).arg(deb))?.stdout;
+        let bill: serde_json::Value = serde_json::from_str(&bill)?;
+        let parts = bill["components"].as_array().map_or(0, Vec::len);
+        ensure!(
+            bill["bomFormat"] == "CycloneDX" && parts > 100,
+            "{parts} parts"
+        );
+        Ok(())
+    });
+}
+
+/// A cache, a disk under write-back whose image lies outside of the service's folders, and the drop-in that opens that.
+fn configure(debian: &Debian, image: &std::path::Path) -> anyhow::Result<()> {
+    let images = debian.path("/srv/images");
+    fs::create_dir_all(&images)?;
+    run(Command::new("cp")
+        .arg("--sparse=always")
+        .arg(image)
+        .arg(images.join("disk.raw")))?;
+    debian.run(&["chown", "-R", "hearth:hearth", "/srv/images"])?;
+    let user = ["--reuid=hearth", "--regid=hearth", "--init-groups"];
+    let format = [
+        "hearth",
+        "cache",
+        "format",
+        "/var/cache/hearth/main.flash",
+        "--size",
+        "512MiB",
+    ];
+    debian.run(&[&["setpriv"][..], &user, &format].concat())?;
+    let drop_ins = debian.path("/etc/systemd/system/hearth.service.d");
+    fs::create_dir_all(&drop_ins)?;
+    let example = debian.path("/usr/share/doc/hearth/examples/storage.conf");
+    fs::copy(example, drop_ins.join("storage.conf"))?;
+    // Not another file, whose owner would be another.
+    fs::write(debian.path("/etc/hearth/hearth.toml"), CONFIGURATION)?;
+    debian.run(&["systemctl", "daemon-reload"])?;
+    debian.run(&["systemctl", "restart", "hearth"])?;
+    Ok(())
+}
+
+fn dirty_bytes(debian: &Debian) -> anyhow::Result<u64> {
+    let shown = debian.hearth(&["disk", "show", "disk"])?;
+    Ok(shown["write_back"]["dirty_bytes"]
+        .as_u64()
+        .unwrap_or_default())
+}
+
+/// Waits until the guest has written and synced so many files more.
+fn write_on(guest: &Guest, more: u64) -> anyhow::Result<()> {
+    let before = guest.files_synced();
+    wait_until("the guest to write", LONG, || {
+        Ok(guest.files_synced() >= before + more)
+    })?;
+    ensure!(guest.files_synced() < FILES, "the guest was done too early");
+    Ok(())
+}
+
+#[test]
+#[allow(
+    clippy::too_many_lines,
+    reason = "a host's whole life: an empty one takes seconds to make"
+)]
+fn an_empty_debian_is_installed_upgraded_under_a_guest_and_cleared() {
+    if !is_root("a host of its own") {
+        return;
+    }
+    scenario(&[DEBIAN_TOOLS, GUEST_TOOLS].concat(), |lab| {
+        let kit = GuestKit::build()?;
+        let older = Packages::make(lab, "0.1.0")?;
+        let newer = Packages::make(lab, "0.1.1")?;
+        let debian = Debian::boot(lab)?;
+        debian.install(&older, &ALL)?;
+        for unit in ["hearth.service", "hearth.socket", "hearth-monitor.service"] {
+            debian.run(&["systemctl", "is-active", unit])?;
+            debian.run(&["systemctl", "is-enabled", unit])?;
+        }
+        ensure!(debian.hearth(&["status"])?["disks"] == 0);
+        let owner = debian.run(&["stat", "-c", "%U:%G %a", "/etc/hearth/hearth.toml"])?;
+        ensure!(owner.stdout.trim() == "root:hearth 640", "{}", owner.stdout);
+
+        configure(&debian, kit.disk(lab)?.path())?;
+        let socket = debian.live("/run/hearth/nbd.sock");
+        let steps = format!(
+            "write,dir=/var/probe,from=1,files={FILES},kib=16+read,dir=/srv/files+verify,dir=/var/probe,through={FILES}"
+        );
+        let guest = Guest::boot(lab, &kit, &socket, "disk", "guest", &steps)?;
+        write_on(&guest, 5)?;
+
+        // The new program takes over in place: the same process, and no request fails.
+        let process = debian.property("hearth.service", "MainPID")?;
+        let log = [
+            "journalctl",
+            "--unit",
+            "hearth",
+            "--grep",
+            "listening for NBD",
+            "--output",
+            "cat",
+        ];
+        let starts = |debian: &Debian| anyhow::Ok(debian.run(&log)?.stdout.lines().count());
+        let before = starts(&debian)?;
+        debian.install(&newer, &ALL)?;
+        wait_until("the new program to serve", LONG, || {
+            Ok(starts(&debian)? > before)
+        })?;
+        ensure!(debian.property("hearth.service", "MainPID")? == process);
+        write_on(&guest, 5)?;
+
+        // An operator's mistake in the configuration does not end the program that serves.
+        let wrong = format!("{CONFIGURATION}chache = 'typo'\n");
+        fs::write(debian.path("/etc/hearth/hearth.toml"), wrong)?;
+        let said = debian.install(&newer, &["hearth"])?.stderr;
+        ensure!(
+            said.contains("chache") && said.contains("the old one serves on"),
+            "{said}"
+        );
+        fs::write(debian.path("/etc/hearth/hearth.toml"), CONFIGURATION)?;
+        write_on(&guest, 5)?;
+
+        // What origins lack keeps Hearth from being removed.
+        ensure!(dirty_bytes(&debian)? > 0, "the guest writes");
+        let said = debian
+            .fails(&["dpkg", "--remove", ALL[0], ALL[1], ALL[2]])?
+            .stderr;
+        ensure!(said.contains("hearth disk flush DISK --wait"), "{said}");
+        debian.run(&["systemctl", "is-active", "hearth.service"])?;
+        guest.finish()?;
+        debian.run(&["hearth", "disk", "flush", "disk", "--wait"])?;
+        debian.run(&["dpkg", "--remove", ALL[0], ALL[1], ALL[2]])?;
+        ensure!(debian.property("hearth.service", "ActiveState")? == "inactive");
+        ensure!(!debian.path("/usr/bin/hearth").exists());
+        run(Command::new("e2fsck")
+            .args(["-f", "-y"])
+            .arg(debian.path("/srv/images/disk.raw")))?;
+
+        // Even a purge leaves the flash, and an installation after it finds what is there.
+        let said = debian.run(&["dpkg", "--purge", "hearth"])?.stderr;
+        ensure!(said.contains("/var/cache/hearth"), "{said}");
+        ensure!(debian.path("/var/cache/hearth/main.flash").exists());
+        debian.install(&newer, &["hearth"])?;
+        fs::write(debian.path("/etc/hearth/hearth.toml"), CONFIGURATION)?;
+        debian.run(&["systemctl", "restart", "hearth"])?;
+        let disk = debian.hearth(&["disk", "show", "disk"])?;
+        ensure!(disk["state"] == "attached", "{disk}");
+        let held = debian.hearth(&["status"])?["caches"][0]["recovered_blocks"].clone();
+        ensure!(held.as_u64() > Some(0), "{held} blocks were still cached");
+        Ok(())
+    });
+}
