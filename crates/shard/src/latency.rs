@@ -70,6 +70,21 @@ impl Histogram {
         self.longest = self.longest.max(other.longest);
     }
 
+    /// What was counted after `earlier`, which counted the same before; none if that has counted more. The longest of
+    /// it is known to the precision of a bucket.
+    pub fn since(&self, earlier: &Self) -> Option<Self> {
+        let mut later = Self::default();
+        for (index, (now, before)) in self.counts.iter().zip(earlier.counts.iter()).enumerate() {
+            later.counts[index] = now.checked_sub(*before)?;
+            if later.counts[index] > 0 {
+                later.longest = Duration::from_nanos(upper(index)).min(self.longest);
+            }
+        }
+        later.count = self.count.checked_sub(earlier.count)?;
+        later.sum = self.sum.checked_sub(earlier.sum)?;
+        Some(later)
+    }
+
     /// How many were counted.
     pub fn count(&self) -> u64 {
         self.count
@@ -385,6 +400,21 @@ mod tests {
             }
         }
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn a_later_histogram_tells_what_came_since_an_earlier_one() {
+        let mut histogram = Histogram::default();
+        histogram.record(Duration::from_secs(1));
+        let earlier = histogram.clone();
+        for _ in 0..10 {
+            histogram.record(Duration::from_micros(100));
+        }
+        let since = histogram.since(&earlier).unwrap();
+        assert_eq!(since.count(), 10);
+        assert_eq!(since.sum_nanos(), 1_000_000);
+        assert!(since.quantile(1000) < Duration::from_micros(120));
+        assert!(earlier.since(&histogram).is_none());
     }
 
     #[test]
