@@ -36,6 +36,7 @@ mod uri;
 mod vhost;
 mod vm;
 mod walk;
+mod web;
 mod words;
 mod write_back;
 
@@ -64,6 +65,7 @@ pub use text::{Address, Auto, Mode, SocketPath, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
 pub use vhost::{DiskVhostConfig, VhostUserConfig};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
+pub use web::WebConfig;
 pub use words::{
     DestageOrder, LogFormat, LogTarget, NAME_BYTES_MAX, Name, OriginFormat, ParseNameError,
     ReclaimPolicy, TlsMode, WritePolicy,

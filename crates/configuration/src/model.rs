@@ -15,6 +15,7 @@ use super::store::StoreConfig;
 use super::text::{Address, Mode, SocketPath, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
+use super::web::WebConfig;
 use super::words::{LogFormat, LogTarget, Name, ReclaimPolicy, TlsMode, WritePolicy};
 use super::write_back::WriteBackConfig;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,8 @@ pub struct Config {
     pub store: StoreConfig,
     /// Who migrates this host's VMs when the cluster moves one.
     pub hypervisor: HypervisorConfig,
+    /// The page for browsers.
+    pub web: WebConfig,
     /// The caches, one flash file or device each.
     #[serde(rename = "cache")]
     pub caches: Vec<CacheConfig>,

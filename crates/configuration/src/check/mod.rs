@@ -6,6 +6,7 @@ mod nbd_clients;
 mod store;
 mod vhost;
 mod vms;
+mod web;
 mod write_back;
 
 pub use link::MOVE_TOGETHER_MAX;
@@ -49,6 +50,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     link::faults(config, &mut faults);
     store::faults(config, &mut faults);
     hypervisor::faults(config, &mut faults);
+    web::faults(config, &mut faults);
     faults
 }
 
