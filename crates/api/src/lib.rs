@@ -12,9 +12,12 @@ pub mod events;
 pub mod following;
 pub mod front_ends;
 pub mod guests;
+pub mod history;
+pub mod overview;
 pub mod problem;
 pub mod resources;
 pub mod roaming;
+pub mod rows;
 #[cfg(feature = "samples")]
 pub mod samples;
 pub mod types;

@@ -18,6 +18,13 @@ pub struct Vms {
     pub images: Vec<ImageStatus>,
 }
 
+/// Base images.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Images {
+    /// Each base image, by name.
+    pub images: Vec<ImageStatus>,
+}
+
 /// A VM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct VmStatus {
