@@ -315,7 +315,7 @@ fn write_back(served: &shard::DiskStatus, now: Instant) -> Option<WriteBackStatu
 }
 
 /// What the transfer does, why, and for how long it has failed.
-fn destage(
+pub(super) fn destage(
     state: cache::DestageState,
     now: Instant,
 ) -> (DestageState, Option<String>, Option<Duration>) {
@@ -374,7 +374,7 @@ pub(super) fn latency(histogram: &Histogram) -> Latency {
     }
 }
 
-fn seconds(time: Duration) -> f64 {
+pub(super) fn seconds(time: Duration) -> f64 {
     time.to_std().as_secs_f64()
 }
 

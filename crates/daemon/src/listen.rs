@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 
-/// The first pause before a metrics' address that cannot be had is tried again; each doubles.
-const METRICS_PAUSE_MIN: Duration = Duration::from_millis(500);
+/// The first pause before an address for operators that cannot be had is tried again; each doubles.
+const PAUSE_MIN: Duration = Duration::from_millis(500);
 /// The longest such pause.
-const METRICS_PAUSE_MAX: Duration = Duration::from_secs(15);
+const PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// Why the daemon cannot listen where a key of the configuration says.
 #[derive(Debug, thiserror::Error)]
@@ -113,15 +113,15 @@ pub(super) fn admin(
     Ok((listener, place))
 }
 
-/// The address that Prometheus asks, as soon as it can be had: no disk depends on it.
-pub(super) async fn metrics(address: SocketAddr) -> TcpListener {
-    let mut pause = METRICS_PAUSE_MIN;
+/// An address for operators or Prometheus, as soon as it can be had: no disk depends on it. `what` is what it is called.
+pub(super) async fn tcp(what: &'static str, address: SocketAddr) -> TcpListener {
+    let mut pause = PAUSE_MIN;
     let mut told = None;
     loop {
         match TcpListener::bind(address).await {
             Ok(listener) => {
                 if told.is_some() {
-                    tracing::info!(%address, "the metrics' address is served");
+                    tracing::info!(%address, "{what} is served");
                 }
                 return listener;
             }
@@ -129,13 +129,13 @@ pub(super) async fn metrics(address: SocketAddr) -> TcpListener {
                 // Told once for each reason, not for each attempt.
                 if told != Some(error.kind()) {
                     tracing::error!(%address, %error,
-                        "the metrics' address cannot be listened on; disks are served, and it is tried again");
+                        "{what} cannot be listened on; disks are served, and it is tried again");
                     told = Some(error.kind());
                 }
             }
         }
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(METRICS_PAUSE_MAX);
+        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What there is to see: the daemon, its caches, disks and VMs. Nothing here changes any of them.
 
 mod check;
+mod glance;
 
 use super::advice::{Divided, advise};
 use super::answers;
@@ -18,7 +19,7 @@ use api::advice::HostAdvice;
 use api::problem::ProblemKind;
 use api::roaming::{RoamingDisk, RoamingDisks};
 use api::types::{CacheStatus, DiskSource, DiskStatus, Disks, Listener, Problem, Status};
-use api::vms::{ImageStatus, VmStatus, Vms};
+use api::vms::{ImageStatus, Images, VmStatus, Vms};
 use configuration::Name;
 use shard::ShardStatus;
 use std::collections::BTreeMap;
@@ -212,9 +213,12 @@ impl Observer {
     /// # Errors
     /// If there is none of this name.
     pub async fn vm(&self, name: &Name) -> Result<VmStatus, Problem> {
-        let mut vms = self.vms().await.vms.into_iter();
-        let found = vms.find(|vm| vm.name == *name);
-        found.ok_or_else(|| self.no_such_vm(name))
+        let is_own = |entry: &Entry| entry.is_of(name);
+        let has_settings = self.remembered.vms().names().contains(name);
+        if !has_settings && !self.registry.all().iter().any(is_own) {
+            return Err(self.no_such_vm(name));
+        }
+        Ok(self.vm_or_newcomer(name).await)
     }
 
     /// One VM, which may have neither settings nor a disk yet.
@@ -242,12 +246,21 @@ impl Observer {
         problem
     }
 
+    /// Every base image.
+    pub async fn images(&self) -> Images {
+        let shards = self.shard_states().await;
+        let ledger = self.ledger();
+        Images {
+            images: self.seen(&self.registry.all(), &shards, &ledger).images(),
+        }
+    }
+
     /// One base image.
     ///
     /// # Errors
     /// If there is none of this name.
     pub async fn image(&self, name: &Name) -> Result<ImageStatus, Problem> {
-        let mut images = self.vms().await.images.into_iter();
+        let mut images = self.images().await.images.into_iter();
         let found = images.find(|image| image.name == *name);
         found.ok_or_else(|| self.no_such_vm(name))
     }

@@ -20,6 +20,7 @@ use super::control::Control;
 use super::debts::settle_debts;
 use super::error::{ServeError, ServeErrorKind};
 use super::event_log::{EventLog, Lines};
+use super::history::History;
 use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
 use super::log;
@@ -34,10 +35,12 @@ use super::signals::{End, Signals};
 use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
 use api::types::DiskSource;
+use axum::Router;
 use configuration::{Address, Config, DiskConfig, LogFormat, Switch};
 use events::EventKind;
 use nbd_server::Server;
 use shard::ShardHandle;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -170,6 +173,7 @@ async fn run(
         seen,
         guests: Arc::clone(&guests),
         events: Arc::clone(events),
+        history: keep_history(config, &control),
         process: OwnProcess::new(),
         disk_details: config.daemon.metrics_disk_details,
     };
@@ -319,17 +323,36 @@ fn serve_admin(
         serving.await;
     });
     if let Switch::On(Address(address)) = config.daemon.metrics_address.0 {
-        let router = admin::metrics_router(Arc::clone(control), shown);
-        let mut ends = ends;
-        tasks.spawn(async move {
-            let listener = tokio::select! {
-                listener = listen::metrics(address) => listener,
-                () = admin::told(&mut ends) => return,
-            };
-            admin::serve(listener, router, |_| None, ends).await;
-        });
+        let router = admin::metrics_router(Arc::clone(control), shown.clone());
+        let serving = serve_tcp("the metrics' address", address, router, ends.clone());
+        tasks.spawn(serving);
+    }
+    if let Switch::On(Address(address)) = config.web.address.0 {
+        let router = admin::page_router(Arc::clone(control), shown);
+        tasks.spawn(serve_tcp("the page's address", address, router, ends));
     }
     Ok(tasks)
+}
+
+/// Serves a TCP address as soon as it can be had, until `ends`.
+async fn serve_tcp(
+    what: &'static str,
+    address: SocketAddr,
+    router: Router,
+    mut ends: watch::Receiver<bool>,
+) {
+    let listener = tokio::select! {
+        listener = listen::tcp(what, address) => listener,
+        () = admin::told(&mut ends) => return,
+    };
+    admin::serve(listener, router, |_| None, ends).await;
+}
+
+/// Begins to take points for the charts.
+fn keep_history(config: &Config, control: &Arc<Control>) -> Arc<History> {
+    let history = Arc::new(History::new(&config.web));
+    tokio::spawn(Arc::clone(&history).keep(Arc::clone(control)));
+    history
 }
 
 /// Attaches the disks of the configuration and the remembered ones. Returns when the caches are

@@ -39,11 +39,16 @@ impl Seen<'_> {
         let mut names: BTreeSet<Name> = self.book.names().into_iter().collect();
         let own = self.entries.iter().filter(|entry| !entry.config.shared);
         names.extend(own.map(Entry::vm));
-        let images = self.entries.iter().filter(|entry| entry.config.shared);
         Vms {
             vms: names.iter().map(|name| self.vm(name)).collect(),
-            images: images.map(|entry| self.image(entry)).collect(),
+            images: self.images(),
         }
+    }
+
+    /// Every base image.
+    pub(super) fn images(&self) -> Vec<ImageStatus> {
+        let images = self.entries.iter().filter(|entry| entry.config.shared);
+        images.map(|entry| self.image(entry)).collect()
     }
 
     /// One VM, of which nothing may be known but its name.

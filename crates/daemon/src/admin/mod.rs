@@ -8,9 +8,11 @@ mod cluster;
 mod commands;
 mod connections;
 mod event_log;
+mod glance;
 mod guests;
 mod moves;
 mod names;
+mod page;
 mod refusal;
 mod resources;
 mod roaming;
@@ -19,12 +21,14 @@ mod write_back;
 
 pub(super) use connections::{peer, serve, told};
 use names::DiskName;
+pub(super) use page::router as page_router;
 use refusal::Refusal;
 
 use crate::Control;
 use crate::assembly::Seen;
 use crate::event_log::EventLog;
 use crate::guest_sockets::GuestSockets;
+use crate::history::History;
 use crate::metrics::{self, Scrape};
 use crate::own_process::OwnProcess;
 use api::events::Missed;
@@ -59,6 +63,8 @@ pub(crate) struct Shown {
     pub(crate) guests: Arc<GuestSockets>,
     /// What has happened.
     pub(crate) events: Arc<EventLog>,
+    /// What was before.
+    pub(crate) history: Arc<History>,
     /// The daemon's own process.
     pub(crate) process: OwnProcess,
     /// Whether metrics tell of each disk in detail.
@@ -82,6 +88,10 @@ pub(crate) fn router(control: Arc<Control>, shown: Shown) -> Router {
         .route("/v1/recording", recording)
         .merge(write_back::routes())
         .merge(vms::routes())
+        .merge(glance::routes(
+            Arc::clone(&shown.history),
+            seen.as_ref().map(|seen| Arc::clone(&seen.view)),
+        ))
         .merge(guests::routes(guests))
         .merge(caches::routes())
         .merge(roaming::routes())
@@ -136,10 +146,15 @@ pub(crate) fn metrics_router(control: Arc<Control>, shown: Shown) -> Router {
         show_recording,
         start_recording,
         stop_recording,
+        glance::show_overview,
+        glance::list_vm_rows,
+        glance::list_disk_rows,
+        glance::show_history,
         vms::list_vms,
         vms::show_vm,
         vms::change_vm,
         vms::reset_vm,
+        vms::list_images,
         vms::show_image,
         guests::show_peers,
         caches::change_policy,
@@ -154,6 +169,7 @@ pub(crate) fn metrics_router(control: Arc<Control>, shown: Shown) -> Router {
         roaming::take_over,
         event_log::show_events,
         cluster::show_cluster,
+        cluster::show_fleet,
         cluster::show_loads,
         moves::list_moves,
         moves::show_move,

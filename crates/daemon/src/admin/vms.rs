@@ -4,7 +4,7 @@ use super::names::VmName;
 use super::{Answer, Body, Shared, parse, to_the_end};
 use crate::Control;
 use api::types::Problem;
-use api::vms::{ImageStatus, VmStatus, Vms};
+use api::vms::{ImageStatus, Images, VmStatus, Vms};
 use axum::extract::{Query, State};
 use axum::routing::{delete, get};
 use axum::{Json, Router};
@@ -18,6 +18,7 @@ pub(super) fn routes() -> Router<Arc<Control>> {
         .route("/v1/vms", get(list_vms))
         .route("/v1/vms/{name}", get(show_vm).patch(change_vm))
         .route("/v1/vms/{name}/settings", delete(reset_vm))
+        .route("/v1/images", get(list_images))
         .route("/v1/images/{name}", get(show_image))
 }
 
@@ -34,6 +35,12 @@ pub(super) async fn list_vms(State(control): Shared) -> Json<Vms> {
 ))]
 pub(super) async fn show_vm(State(control): Shared, VmName(name): VmName) -> Answer<VmStatus> {
     Ok(Json(control.observer().vm(&name).await?))
+}
+
+/// Every base image.
+#[utoipa::path(get, path = "/v1/images", responses((status = 200, description = "Every base image", body = Images)))]
+pub(super) async fn list_images(State(control): Shared) -> Json<Images> {
+    Json(control.observer().images().await)
 }
 
 /// One base image.

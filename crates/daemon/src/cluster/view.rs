@@ -33,6 +33,11 @@ impl View {
         }
     }
 
+    /// What the cluster is called.
+    pub(crate) fn cluster(&self) -> &str {
+        &self.cluster.name
+    }
+
     /// All hosts and disks, as the store has them now; or as it had them when it answered last.
     pub(crate) async fn look(&self) -> ClusterStatus {
         let looked = self.ask().await;

@@ -59,6 +59,7 @@ pub(super) const TABLE: &[Crate] = &[
     pure("core-guards", "crates/core-guards", &["guards"]),
     pure("units", "crates/units", &[]),
     pure("events", "crates/events", &[]),
+    pure("web", "crates/web", &[]),
     pure("block-io", "crates/block-io", &["units"]),
     pure("policy", "crates/policy", &["units"]),
     pure("mrc", "crates/mrc", &["units", "policy"]),
@@ -375,6 +376,7 @@ pub(super) const TABLE: &[Crate] = &[
                 "shard",
                 "trace",
                 "mrc",
+                "web",
             ],
         )
     },

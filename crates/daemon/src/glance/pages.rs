@@ -1,0 +1,94 @@
+//! A page of sorted rows.
+
+use configuration::Name;
+use std::cmp::Ordering;
+
+/// Rows of a page unless the client says how many.
+const PAGE: usize = 100;
+/// The most rows of a page.
+const PAGE_MAX: usize = 1000;
+
+/// Which rows are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Only those that have this text, in small letters.
+    search: String,
+    /// Only those behind the row of this name.
+    after: Option<String>,
+    limit: usize,
+}
+
+impl Asked {
+    /// Rows that have `search`, at most `limit` of them, those behind `after`.
+    ///
+    /// # Errors
+    /// If a page cannot have so many rows: says how many it can have.
+    pub(crate) fn new(
+        search: Option<&str>,
+        after: Option<String>,
+        limit: Option<usize>,
+    ) -> Result<Self, String> {
+        let limit = limit.unwrap_or(PAGE);
+        if !(1..=PAGE_MAX).contains(&limit) {
+            return Err(format!("a page has 1 to {PAGE_MAX} rows"));
+        }
+        Ok(Self {
+            search: search.unwrap_or_default().to_lowercase(),
+            after,
+            limit,
+        })
+    }
+
+    /// Whether a text has what is searched.
+    pub(crate) fn finds(&self, text: &str) -> bool {
+        self.search.is_empty() || text.to_lowercase().contains(&self.search)
+    }
+
+    /// The rows of the page out of sorted ones, and whether there are more behind it. A row that has gone meanwhile is no
+    /// place to go on from: the page is the first one.
+    pub(crate) fn page<T>(&self, rows: Vec<T>, name: impl Fn(&T) -> &str) -> (Vec<T>, bool) {
+        let last = self.after.as_deref();
+        let place = last.and_then(|last| rows.iter().position(|row| name(row) == last));
+        let from = place.map_or(0, |place| place + 1);
+        let more = rows.len() > from + self.limit;
+        (rows.into_iter().skip(from).take(self.limit).collect(), more)
+    }
+}
+
+/// The larger number first, and then by name.
+pub(super) fn largest<T: PartialOrd>(a: (&T, &Name), b: (&T, &Name)) -> Ordering {
+    let by_number = b.0.partial_cmp(a.0).unwrap_or(Ordering::Equal);
+    by_number.then_with(|| a.1.cmp(b.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other_without_a_gap() {
+        let rows = || ["a", "b", "c", "d", "e"].to_vec();
+        let mut after = None;
+        let mut seen = Vec::new();
+        loop {
+            let asked = Asked::new(None, after, Some(2)).unwrap();
+            let (page, more) = asked.page(rows(), |row| row);
+            seen.extend(&page);
+            after = page.last().map(ToString::to_string);
+            if !more {
+                break;
+            }
+        }
+        assert_eq!(seen, rows());
+        let gone = Asked::new(None, Some("z".to_owned()), Some(1)).unwrap();
+        assert_eq!(gone.page(rows(), |row| row), (vec!["a"], true));
+    }
+
+    #[test]
+    fn a_page_has_a_bound_and_a_search_knows_no_capitals() {
+        assert!(Asked::new(None, None, Some(0)).is_err());
+        assert!(Asked::new(None, None, Some(PAGE_MAX + 1)).is_err());
+        let asked = Asked::new(Some("WEB"), None, None).unwrap();
+        assert!(asked.finds("my-Web-1") && !asked.finds("db"));
+    }
+}
