@@ -155,6 +155,7 @@ const VERBS: &[Verb] = &[
         "DELETE",
         "/v1/caches/flash/settings",
     ),
+    api("overview", "GET", "/v1/overview"),
     api("status", "GET", "/v1/status"),
     command("top --once --interval 200ms"),
     api("resources", "GET", "/v1/resources"),

@@ -73,6 +73,11 @@ pub enum Command {
     /// clients wait meanwhile. SIGHUP is logged and ignored: disks are attached and
     /// detached with `hearth disk`, other settings need a restart.
     Serve(Serve),
+    /// Say whether all is well and what to do if not, and what the cache is worth
+    ///
+    /// Every finding has a remedy, the worst comes first. The page of `[web]` begins with the same. JSON: `health` with `severity`,
+    /// `sentence`, `remedy` and `findings`; sums of `reads`, `latency`, `dirty` and `flash`.
+    Overview,
     /// Show the daemon and its caches
     Status,
     /// List, attach and steer disks

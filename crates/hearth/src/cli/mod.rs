@@ -13,6 +13,7 @@ pub mod disks;
 mod front_ends;
 pub mod migrate;
 mod offline;
+mod overview;
 pub mod recover;
 mod render;
 mod run;

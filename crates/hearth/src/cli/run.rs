@@ -1,7 +1,7 @@
 //! From a parsed command line to an exit code.
 
 use super::args::{Cache, Cli, Command, Global};
-use super::{caches, disks, migrate, offline, recover, render, serve, vms};
+use super::{caches, disks, migrate, offline, overview, recover, render, serve, vms};
 use crate::advise::host_words;
 use crate::group::args::Group;
 use crate::terminal::exit::{CliError, Exit};
@@ -13,6 +13,7 @@ use crate::{
 };
 use api::advice::HostAdvice;
 use api::client::Client;
+use api::overview::Overview;
 use api::resources::Resources;
 use api::types::Status;
 use clap::{CommandFactory, Parser};
@@ -81,7 +82,8 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Completions { shell } => Ok(docs::completions(*shell, Cli::command())),
         Command::Man { dir } => written(docs::man(dir, Cli::command())),
         Command::Generate { root } => written(docs::generate(root, Cli::command())),
-        Command::Status
+        Command::Overview
+        | Command::Status
         | Command::Advise(_)
         | Command::Cache(Cache::Set(_))
         | Command::Disk(_)
@@ -141,6 +143,10 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
         Command::Events(asked) => event_log::run(&client, global.json, asked).await,
         Command::Plan(arguments) => plan::of_cluster(&client, arguments, global.json).await,
         Command::Monitor(arguments) => resources::monitor(&client, arguments).await,
+        Command::Overview => {
+            let seen: Overview = client.get("/v1/overview").await?;
+            show(global, &seen, overview::write)
+        }
         Command::Advise(_) => {
             let advice: HostAdvice = client.get("/v1/advice").await?;
             show(global, &advice, host_words::write)
