@@ -142,6 +142,7 @@ class Hearth:
         self.admin = os.path.join(sockets, f"{name}-admin.sock")
         self.socket = os.path.join(sockets, f"{name}.sock")
         self.port = free_port(9809 + place)
+        self.page_port = free_port(9811 + place)
         self.flash = os.path.join(DATA, f"{name}-flash.img")
         self.config = os.path.join(DATA, f"{name}.toml")
         self.log = os.path.join(DATA, f"{name}.log")
@@ -152,6 +153,7 @@ class Hearth:
             file.write(
                 f"[daemon]\nadmin_socket = '{self.admin}'\nstate_dir = '{state}'\nowners_dir = '{DATA}/owners'\n"
                 f"metrics_address = '127.0.0.1:{self.port}'\nlog_target = 'stderr'\n\n"
+                f"[web]\naddress = '127.0.0.1:{self.page_port}'\nhistory_step = '1s'\n\n"
                 f"[nbd]\nunix_socket = '{self.socket}'\n{link}\n"
                 f"[[cache]]\nname = 'flash'\npath = '{self.flash}'\n"
             )
@@ -178,6 +180,22 @@ class Hearth:
     def ask(self, *words, check=True):
         answer = subprocess.run([HEARTH, "--socket", self.admin, "--json", *words], capture_output=True, check=check)
         return json.loads(answer.stdout) if answer.returncode == 0 else None
+
+    def page(self):
+        """The address of its page."""
+        return f"http://127.0.0.1:{self.page_port}/"
+
+    def picture(self, path):
+        """Keeps a picture of its page as a browser shows it; gives whether there is one."""
+        browser = shutil.which("chromium")
+        if browser is None:
+            return False
+        command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1400,1100"]
+        command += [f"--user-data-dir={DATA}/browser", "--virtual-time-budget=5000", f"--screenshot={path}", self.page()]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60, check=False)
+        shutil.rmtree(f"{DATA}/browser", ignore_errors=True)
+        return os.path.exists(path)
 
     def uri(self, disk):
         return f"nbd+unix:///{disk}?socket={self.socket}"
@@ -454,7 +472,8 @@ def run(sockets):
     hearth = Hearth(0, sockets, [vm_origin, fio_origin], migration.link(DATA, 0, ports))
     hearth.start()
     say(f"3/9 hearth serves both disks, {FLASH_MIB} MiB of flash, empty; the VM boots cold")
-    say(f"    meanwhile: curl http://127.0.0.1:{hearth.port}/metrics")
+    say(f"    meanwhile: {hearth.page()} in a browser")
+    say(f"    or:        curl http://127.0.0.1:{hearth.port}/metrics")
     say(f"    or:        {os.path.relpath(HEARTH, os.getcwd())} --socket {hearth.admin} top")
     vm.append(measured(hearth, vm_origin, lambda: guest(hearth.socket, "vm1", "cold")))
     say("4/9 the VM boots warm")
@@ -493,6 +512,11 @@ def run(sockets):
     print(f"  {status['recovery_seconds'] * 1000:.0f} ms of that for recovery. Memory of the cache: {status['memory_bytes'] / MIB:.0f} MiB.")
     print(f"  Metrics were at http://127.0.0.1:{hearth.port}/metrics while it ran; logs and consoles are in {os.path.relpath(DATA, os.getcwd())}/")
     print("  HEARTH_DEMO_KEEP=1 make demo leaves it running to look around.")
+    picture = os.path.join(DATA, "page.png")
+    if hearth.picture(picture):
+        print(f"  The page of the first host, at {hearth.page()} while it runs, looks like {os.path.relpath(picture, os.getcwd())}.")
+    else:
+        print(f"  The page of the first host is at {hearth.page()} while it runs; without Chromium there is no picture of it.")
     if os.environ.get("HEARTH_DEMO_KEEP"):
         input("demo: everything still runs; Enter ends it ")
     for host in (other, hearth):
