@@ -16,6 +16,7 @@ declare -A package_of=(
     [valgrind]=valgrind [qemu-storage-daemon]=qemu-system-common [xz]=xz-utils [openssl]=openssl [python3]=python3
     [mmdebstrap]=mmdebstrap [rpm]=rpm [nsenter]=util-linux [dpkg-deb]=dpkg
     [etcd]=etcd-server [etcdctl]=etcd-client [protoc]=protobuf-compiler [promtool]=prometheus
+    [chromium]=chromium [chromedriver]=chromium-driver
 )
 PATH=$PATH:/usr/sbin:/sbin
 missing=()

@@ -21,6 +21,7 @@
 
 mod agent;
 mod back;
+mod browser;
 mod command;
 mod debian;
 mod etcd;
@@ -71,6 +72,7 @@ mod words;
 
 pub use agent::{agent_memory_kib, said, with_agent};
 pub use back::{Back, Pace, block, reads, writes};
+pub use browser::{BROWSER_TOOLS, Browser};
 pub use command::{Answer, hearth};
 pub use debian::{DEBIAN_TOOLS, Debian, Packages};
 pub use etcd::Etcd;
