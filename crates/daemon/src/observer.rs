@@ -3,6 +3,8 @@
 mod check;
 mod glance;
 
+pub(crate) use glance::AtAGlance;
+
 use super::advice::{Divided, advise};
 use super::answers;
 use super::disk_sockets::DiskSockets;
@@ -19,7 +21,7 @@ use api::advice::HostAdvice;
 use api::problem::ProblemKind;
 use api::roaming::{RoamingDisk, RoamingDisks};
 use api::types::{CacheStatus, DiskSource, DiskStatus, Disks, Listener, Problem, Status};
-use api::vms::{ImageStatus, Images, VmStatus, Vms};
+use api::vms::{ImageStatus, VmStatus, Vms};
 use configuration::Name;
 use shard::ShardStatus;
 use std::collections::BTreeMap;
@@ -246,21 +248,12 @@ impl Observer {
         problem
     }
 
-    /// Every base image.
-    pub async fn images(&self) -> Images {
-        let shards = self.shard_states().await;
-        let ledger = self.ledger();
-        Images {
-            images: self.seen(&self.registry.all(), &shards, &ledger).images(),
-        }
-    }
-
     /// One base image.
     ///
     /// # Errors
     /// If there is none of this name.
     pub async fn image(&self, name: &Name) -> Result<ImageStatus, Problem> {
-        let mut images = self.images().await.images.into_iter();
+        let mut images = AtAGlance::of(self).images().await.images.into_iter();
         let found = images.find(|image| image.name == *name);
         found.ok_or_else(|| self.no_such_vm(name))
     }

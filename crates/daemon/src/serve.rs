@@ -26,6 +26,7 @@ use super::listen::{self, ListenError, NbdListener};
 use super::log;
 use super::lost_locks::watch_locks;
 use super::own_process::OwnProcess;
+use super::registry::Entry;
 use super::renewal::Renewal;
 use super::roaming::Roaming;
 use super::service::{self, Inherited};
@@ -39,11 +40,12 @@ use axum::Router;
 use configuration::{Address, Config, DiskConfig, LogFormat, Switch};
 use events::EventKind;
 use nbd_server::Server;
-use shard::ShardHandle;
+use shard::{LockWatch, ShardHandle};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -164,10 +166,8 @@ async fn run(
     )
     .await?;
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
-    tokio::spawn(watch_locks(Arc::clone(&control), new_locks));
-    tokio::spawn(settle_debts(Arc::clone(&control)));
+    keep_watch(&control, new_locks);
     let_go_of_sockets(&control, sockets, nbd_socket(config));
-
     let (end_admin, admin_ends) = watch::channel(false);
     let shown = Shown {
         seen,
@@ -346,6 +346,12 @@ async fn serve_tcp(
         () = admin::told(&mut ends) => return,
     };
     admin::serve(listener, router, |_| None, ends).await;
+}
+
+/// Watches the locks of disks, and tells the cluster's store what it has yet to be told.
+fn keep_watch(control: &Arc<Control>, new_locks: UnboundedReceiver<(Entry, LockWatch)>) {
+    tokio::spawn(watch_locks(Arc::clone(control), new_locks));
+    tokio::spawn(settle_debts(Arc::clone(control)));
 }
 
 /// Begins to take points for the charts.

@@ -160,7 +160,7 @@ mod tests {
             .filter(|(name, ..)| name.starts_with("vendor/"));
         for (name, _, bytes) in vendored {
             let digest = Sha256::digest(bytes);
-            let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            let digest = format!("{digest:x}");
             let file = name.trim_start_matches("vendor/");
             let is_listed = |line: &str| line.contains(file) && line.contains(&digest);
             assert!(readme.lines().any(is_listed), "{file} {digest}");

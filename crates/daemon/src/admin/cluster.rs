@@ -68,7 +68,7 @@ pub(super) async fn show_fleet(
     State(view): State<Option<Arc<View>>>,
     which: Result<Query<WhichDisks>, QueryRejection>,
 ) -> Answer<FleetRows> {
-    let Query(which) = which.map_err(senseless)?;
+    let Query(which) = which.map_err(|error| senseless(&error))?;
     let asked = asked(which.search.as_deref(), which.after, which.limit)?;
     let all = seen_by(view.as_deref())?.look().await;
     Ok(Json(fleet(all, &asked)))

@@ -5,6 +5,7 @@ use crate::Control;
 use crate::cluster::View;
 use crate::glance::{Asked, DiskOrder, VmOrder};
 use crate::history::{History, SERIES};
+use crate::observer::AtAGlance;
 use api::history::{History as Points, Series};
 use api::overview::Overview;
 use api::problem::ProblemKind;
@@ -38,7 +39,7 @@ pub(super) async fn show_overview(
     view: Option<Arc<View>>,
 ) -> Json<Overview> {
     let cluster = view.map(|view| view.cluster().to_owned());
-    Json(control.observer().overview(cluster).await)
+    Json(AtAGlance::of(control.observer()).overview(cluster).await)
 }
 
 /// Which VMs.
@@ -66,9 +67,13 @@ pub(super) async fn list_vm_rows(
     State(control): Shared,
     which: Result<Query<WhichVms>, QueryRejection>,
 ) -> Answer<VmRows> {
-    let Query(which) = which.map_err(senseless)?;
+    let Query(which) = which.map_err(|error| senseless(&error))?;
     let asked = asked(which.search.as_deref(), which.after, which.limit)?;
-    Ok(Json(control.observer().vm_rows(which.sort, &asked).await))
+    Ok(Json(
+        AtAGlance::of(control.observer())
+            .vm_rows(which.sort, &asked)
+            .await,
+    ))
 }
 
 /// Which disks.
@@ -99,9 +104,9 @@ pub(super) async fn list_disk_rows(
     State(control): Shared,
     which: Result<Query<WhichDisks>, QueryRejection>,
 ) -> Answer<DiskRows> {
-    let Query(which) = which.map_err(senseless)?;
+    let Query(which) = which.map_err(|error| senseless(&error))?;
     let asked = asked(which.search.as_deref(), which.after, which.limit)?;
-    let observer = control.observer();
+    let observer = AtAGlance::of(control.observer());
     Ok(Json(
         observer.disk_rows(which.back, which.sort, &asked).await,
     ))
@@ -127,7 +132,7 @@ pub(super) async fn show_history(
     State(history): State<Arc<History>>,
     which: Result<Query<WhichPoints>, QueryRejection>,
 ) -> Answer<Points> {
-    let Query(which) = which.map_err(senseless)?;
+    let Query(which) = which.map_err(|error| senseless(&error))?;
     let names: Vec<&str> = match which.series.as_deref() {
         Some(names) => names.split(',').filter(|name| !name.is_empty()).collect(),
         None => SERIES.to_vec(),
@@ -161,7 +166,7 @@ pub(super) fn asked(
     Asked::new(search, after, limit).map_err(|detail| Problem::new(ProblemKind::Invalid, detail))
 }
 
-pub(super) fn senseless(error: QueryRejection) -> Problem {
+pub(super) fn senseless(error: &QueryRejection) -> Problem {
     Problem::new(ProblemKind::Invalid, error.body_text())
         .with_remedy("GET /v1/openapi.json shows what may be asked")
 }

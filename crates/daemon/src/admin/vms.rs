@@ -3,6 +3,7 @@
 use super::names::VmName;
 use super::{Answer, Body, Shared, parse, to_the_end};
 use crate::Control;
+use crate::observer::AtAGlance;
 use api::types::Problem;
 use api::vms::{ImageStatus, Images, VmStatus, Vms};
 use axum::extract::{Query, State};
@@ -40,7 +41,7 @@ pub(super) async fn show_vm(State(control): Shared, VmName(name): VmName) -> Ans
 /// Every base image.
 #[utoipa::path(get, path = "/v1/images", responses((status = 200, description = "Every base image", body = Images)))]
 pub(super) async fn list_images(State(control): Shared) -> Json<Images> {
-    Json(control.observer().images().await)
+    Json(AtAGlance::of(control.observer()).images().await)
 }
 
 /// One base image.

@@ -3,12 +3,13 @@
 //! Pure: the page, the command line and whoever asks the API read the same words.
 
 use super::{Glance, Look};
-use crate::registry::Phase;
+use crate::registry::{Entry, Phase};
 use api::events::{About, Severity};
 use api::overview::{Finding, Health};
 use api::problem::ProblemKind;
 use api::types::{CacheState, CacheStatus, Problem};
 use cache::DestageState;
+use shard::DiskStatus;
 use units::number::real;
 
 /// Findings that are shown; a thousand disks that wait for one origin say the same.
@@ -187,8 +188,34 @@ fn of_flash(
 /// What is wrong with a disk, if anything is: the worst of it.
 pub(super) fn of_disk(look: Look<'_>) -> Option<Finding> {
     let entry = look.entry;
+    if let Phase::Waiting { why } | Phase::Forgetting { why } = &entry.phase {
+        let remedy = why.is(ProblemKind::Origin).then_some(ORIGIN);
+        return Some(told(
+            entry,
+            Severity::Problem,
+            "is not attached",
+            why,
+            remedy,
+        ));
+    }
+    let served = look.served.map(|(disk, _)| disk);
+    if let Some(stuck) = served.and_then(|disk| of_transfer(entry, disk.dirty.state)) {
+        return Some(stuck);
+    }
+    let warning = |what, why| Some(told(entry, Severity::Warning, what, why, None));
+    if let Some(why) = &entry.without_back {
+        return warning("is without write-back", why);
+    }
+    if let Some(why) = &entry.owes {
+        return warning("is not in the cluster's store yet", why);
+    }
+    served.and_then(|disk| of_served(entry, disk))
+}
+
+/// A finding about a disk.
+fn about(entry: &Entry, severity: Severity, what: &str, remedy: &str) -> Finding {
     let name = &entry.config.name;
-    let finding = |severity, what: String, remedy: Option<String>| Finding {
+    Finding {
         severity,
         about: About {
             disk: Some(name.to_string()),
@@ -196,82 +223,62 @@ pub(super) fn of_disk(look: Look<'_>) -> Option<Finding> {
             ..About::default()
         },
         sentence: format!("Disk '{name}' {what}."),
-        remedy: remedy.unwrap_or_else(|| AGAIN.to_owned()),
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// A problem of a disk as a finding; `remedy` is for one that says none itself.
+fn told(
+    entry: &Entry,
+    severity: Severity,
+    what: &str,
+    why: &Problem,
+    remedy: Option<&str>,
+) -> Finding {
+    let remedy = why.remedy.as_deref().or(remedy).unwrap_or(AGAIN);
+    about(entry, severity, &format!("{what}: {}", why.detail), remedy)
+}
+
+/// What keeps a disk's origin from getting what it lacks.
+fn of_transfer(entry: &Entry, state: DestageState) -> Option<Finding> {
+    let name = &entry.config.name;
+    let (what, remedy) = match state {
+        DestageState::Locked(reason) => (
+            format!("is locked: {reason}"),
+            format!(
+                "stop the daemon and look: hearth recover verify FLASH --disk {name}; then hearth recover destage, \
+                 export or drop"
+            ),
+        ),
+        DestageState::Failing { error, .. } => (
+            format!("cannot bring to its origin what that lacks: {error}"),
+            "restore the origin; nothing is lost meanwhile".to_owned(),
+        ),
+        _ => return None,
     };
-    let told = |severity, what: &str, why: &Problem| {
-        finding(
-            severity,
-            format!("{what}: {}", why.detail),
-            why.remedy.clone(),
-        )
-    };
-    if let Phase::Waiting { why } | Phase::Forgetting { why } = &entry.phase {
-        let finding = told(Severity::Problem, "is not attached", why);
-        let is_plain = why.remedy.is_none() && why.is(ProblemKind::Origin);
-        return Some(Finding {
-            remedy: if is_plain {
-                ORIGIN.to_owned()
-            } else {
-                finding.remedy
-            },
-            ..finding
-        });
-    }
-    let served = look.served.map(|(disk, _)| disk);
-    let dirty = served.map(|disk| &disk.dirty);
-    match dirty.map(|dirty| dirty.state) {
-        Some(DestageState::Locked(reason)) => {
-            return Some(finding(
-                Severity::Problem,
-                format!("is locked: {reason}"),
-                Some(format!(
-                    "stop the daemon and look: hearth recover verify FLASH --disk {name}; then hearth recover destage, export or drop"
-                )),
-            ));
-        }
-        Some(DestageState::Failing { error, .. }) => {
-            return Some(finding(
-                Severity::Problem,
-                format!("cannot bring to its origin what that lacks: {error}"),
-                Some("restore the origin; nothing is lost meanwhile".to_owned()),
-            ));
-        }
-        _ => {}
-    }
-    if let Some(why) = &entry.without_back {
-        return Some(told(Severity::Warning, "is without write-back", why));
-    }
-    if let Some(why) = &entry.owes {
-        return Some(told(
-            Severity::Warning,
-            "is not in the cluster's store yet",
-            why,
-        ));
-    }
-    let disk = served?;
+    Some(about(entry, Severity::Problem, &what, &remedy))
+}
+
+/// What is wrong with a disk that is served.
+fn of_served(entry: &Entry, disk: &DiskStatus) -> Option<Finding> {
     if !disk.origin_connected {
+        let what = "has lost the connection to its origin";
         let remedy =
             "restore the connection; hits are served meanwhile, other requests wait for it";
-        return Some(finding(
-            Severity::Warning,
-            "has lost the connection to its origin".to_owned(),
-            Some(remedy.to_owned()),
-        ));
+        return Some(about(entry, Severity::Warning, what, remedy));
     }
     let fullness = real(disk.dirty.logged.get()) / real(disk.write_back.dirty_max.get().max(1));
-    if fullness >= LOG_FULL {
-        return Some(finding(
-            Severity::Warning,
-            format!(
-                "has a dirty log that is {:.0} % full: writes wait when it is full",
-                100.0 * fullness
-            ),
-            Some(format!(
-                "raise write_back.rate or write_back.dirty_max of the disk, or see why its origin is slow: hearth disk show {name}"
-            )),
-        ));
-    }
-    None
+    (fullness >= LOG_FULL).then(|| {
+        let what = format!(
+            "has a dirty log that is {:.0} % full: writes wait when it is full",
+            100.0 * fullness
+        );
+        let remedy = format!(
+            "raise write_back.rate or write_back.dirty_max of the disk, or see why its origin is slow: hearth disk show {}",
+            entry.config.name
+        );
+        about(entry, Severity::Warning, &what, &remedy)
+    })
 }
 
 #[cfg(test)]

@@ -69,12 +69,12 @@ mod tests {
     fn pages_follow_each_other_without_a_gap() {
         let rows = || ["a", "b", "c", "d", "e"].to_vec();
         let mut after = None;
-        let mut seen = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
         loop {
             let asked = Asked::new(None, after, Some(2)).unwrap();
             let (page, more) = asked.page(rows(), |row| row);
-            seen.extend(&page);
             after = page.last().map(ToString::to_string);
+            seen.extend(page);
             if !more {
                 break;
             }
