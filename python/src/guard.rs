@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use trace::{ReadError, Reader, Record, Volumes};
+use trace::{ReadError, Reader, Records, Volumes};
 
 /// Batches between two looks at the signals: a look takes the interpreter's lock, some microseconds at most,
 /// and 16 batches are some hundred microseconds of reading.
@@ -107,7 +107,7 @@ struct Guarded {
 }
 
 impl Reader for Guarded {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         if self.batches.is_multiple_of(BATCHES_PER_LOOK) {
             self.fault.look();
         }

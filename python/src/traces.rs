@@ -24,7 +24,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use trace::{Format, Op, Options, Reader, Record};
+use trace::{Format, Op, Options, Reader, Record, Records};
 
 /// Rows of a batch: some MiB, which is what readers of Arrow work best with.
 const BATCH_ROWS: usize = 1 << 16;
@@ -168,7 +168,7 @@ fn schema() -> Schema {
 struct Batches {
     reader: Box<dyn Reader>,
     schema: SchemaRef,
-    records: Vec<Record>,
+    records: Records,
     is_over: bool,
 }
 
@@ -177,7 +177,7 @@ impl Batches {
         Self {
             reader,
             schema: Arc::new(schema()),
-            records: Vec::new(),
+            records: Records::new(),
             is_over: false,
         }
     }
@@ -194,7 +194,7 @@ impl Batches {
                 break;
             }
             for record in &self.records {
-                rows.push(record);
+                rows.push(&record);
             }
         }
         if rows.places.is_empty() {

@@ -41,7 +41,7 @@ fn requests(vm: usize, trace: &str) -> (Vec<Request>, u64) {
     let path = trace_fixtures::real_trace(trace).expect("the trace");
     let mut reader = open(&path, &Options::default()).unwrap().reader;
     let mut splitter = Splitter::new(Bytes::new(units::BLOCK_BYTES));
-    let (mut records, mut batch) = (Vec::new(), Batch::default());
+    let (mut records, mut batch) = (trace::Records::new(), Batch::default());
     let (mut requests, mut first) = (Vec::new(), None);
     while reader.read_batch(&mut records).unwrap() {
         splitter.split(&records, &mut batch).unwrap();

@@ -48,7 +48,7 @@ fn requests(trace: &str) -> Vec<Request> {
     let path = trace_fixtures::real_trace(trace).expect("the trace");
     let mut opened = open(&path, &Options::default()).unwrap();
     let mut splitter = Splitter::new(Bytes::new(units::BLOCK_BYTES));
-    let (mut records, mut batch) = (Vec::new(), trace::Batch::default());
+    let (mut records, mut batch) = (trace::Records::new(), trace::Batch::default());
     let mut requests: Vec<Request> = Vec::new();
     let mut first = None;
     while opened.reader.read_batch(&mut records).unwrap() {

@@ -1,7 +1,7 @@
 //! The exact method over a trace: split, and every key through the stack.
 
 use mrc::{Counted, Exact, Kind, Writes};
-use trace::{Batch, Op, Record, Request, Role, SplitError, Splitter};
+use trace::{Batch, Op, Records, Request, Role, SplitError, Splitter};
 use units::Map;
 
 use crate::measure::{Curves, Pass, Settings};
@@ -47,7 +47,7 @@ impl ExactPass {
 }
 
 impl Pass for ExactPass {
-    fn take(&mut self, records: &[Record], volumes: &trace::Volumes) -> Result<(), SplitError> {
+    fn take(&mut self, records: &Records, volumes: &trace::Volumes) -> Result<(), SplitError> {
         self.splitter.know(volumes);
         self.splitter.split(records, &mut self.batch)?;
         for request in &self.batch.requests {

@@ -1,6 +1,6 @@
 //! What a trace contains, as far as a curve's reader has to know: how much, how long, what kind.
 
-use trace::{Op, Record};
+use trace::{Op, Records};
 
 /// Counts over a whole trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,27 +21,27 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Takes in the next records. Sums of all of them, without a branch on what each is: registers hold them.
-    pub(crate) fn add(&mut self, records: &[Record]) {
-        let Some(first) = records.first() else {
-            return;
-        };
-        let (mut counts, mut bytes) = ([0_u64; 2], [self.read_bytes, self.written_bytes]);
-        let (mut earliest, mut latest) = self.time_us.unwrap_or((first.time_us, first.time_us));
-        for record in records {
-            for (place, op) in [Op::Read, Op::Write].into_iter().enumerate() {
-                let is_it = u64::from(record.op == op);
-                counts[place] += is_it;
-                bytes[place] = bytes[place].saturating_add(record.length.get() * is_it);
-            }
-            earliest = earliest.min(record.time_us);
-            latest = latest.max(record.time_us);
-        }
+    /// Takes in the next records.
+    pub(crate) fn add(&mut self, records: &Records) {
         self.requests += records.len() as u64;
-        self.read_requests += counts[0];
-        self.write_requests += counts[1];
-        [self.read_bytes, self.written_bytes] = bytes;
-        self.time_us = Some((earliest, latest));
+        for (stretch, _) in records.stretches() {
+            let count = u64::from(stretch.count);
+            let (requests, bytes) = match stretch.op {
+                Op::Read => (&mut self.read_requests, &mut self.read_bytes),
+                Op::Write => (&mut self.write_requests, &mut self.written_bytes),
+                Op::Flush | Op::Discard | Op::WriteZeroes => continue,
+            };
+            *requests += count;
+            *bytes = bytes.saturating_add(stretch.length.get().saturating_mul(count));
+        }
+        let times_us = records.times_us();
+        if let Some(first_us) = times_us.first() {
+            let ends = self.time_us.unwrap_or((*first_us, *first_us));
+            let widen = |(earliest, latest): (u64, u64), time_us: &u64| {
+                (earliest.min(*time_us), latest.max(*time_us))
+            };
+            self.time_us = Some(times_us.iter().fold(ends, widen));
+        }
     }
 
     /// How long the trace is, in seconds; `None` if its format has no time.
@@ -54,7 +54,7 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::VolumeIndex;
+    use trace::{Record, VolumeIndex};
     use units::{Bytes, Offset};
 
     fn record(time_us: u64, op: Op) -> Record {
@@ -75,7 +75,7 @@ mod tests {
             (1_000_000, Op::Write),
             (2, Op::Flush),
         ] {
-            facts.add(&[record(time, op)]);
+            facts.add(&[record(time, op)][..].into());
         }
         assert_eq!(facts.duration_seconds(), Some(2.999_998));
         assert_eq!((facts.requests, facts.read_bytes), (3, 8192));
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_format_without_time_has_no_duration() {
         let mut facts = Facts::default();
-        facts.add(&[record(0, Op::Read), record(0, Op::Read)]);
+        facts.add(&[record(0, Op::Read), record(0, Op::Read)][..].into());
         assert_eq!(facts.duration_seconds(), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use mrc::{Counted, Curve, FixedRate, FixedSize, Miniature, MiniatureError, Spatial, Writes};
 use policy::replacement::Spec;
-use trace::{ReadError, Reader, Record, SplitError, Volume, Volumes};
+use trace::{ReadError, Reader, Records, SplitError, Volume, Volumes};
 use units::Bytes;
 
 use crate::exact::ExactPass;
@@ -122,7 +122,7 @@ pub enum CurveError {
 /// What a method does with records and has at the end.
 pub(crate) trait Pass {
     /// The next records; `volumes` are those seen so far.
-    fn take(&mut self, records: &[Record], volumes: &Volumes) -> Result<(), SplitError>;
+    fn take(&mut self, records: &Records, volumes: &Volumes) -> Result<(), SplitError>;
     fn total(&self) -> Curves;
     /// By place of the volume; `None` for one without reads and writes.
     fn volumes(&self) -> Vec<Option<Curves>>;
@@ -184,7 +184,7 @@ fn drive(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Measured, CurveError> {
     let mut facts = Facts::default();
-    let mut records = Vec::new();
+    let mut records = Records::new();
     while reader.read_batch(&mut records)? {
         facts.add(&records);
         pass.take(&records, reader.volumes())?;
@@ -209,7 +209,7 @@ fn drive(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::{Op, VolumeIndex};
+    use trace::{Op, Record, VolumeIndex};
     use units::Offset;
 
     /// Two volumes in turn, each a loop of its own; discards at the end of each round of the second.
@@ -237,7 +237,7 @@ mod tests {
     }
 
     impl Reader for Loops {
-        fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+        fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
             records.clear();
             if self.rounds == 0 {
                 return Ok(false);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     impl Reader for Image {
-        fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+        fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
             records.clear();
             if self.1 == 0 {
                 return Ok(false);

@@ -1,6 +1,6 @@
 //! A trace as requests of dense block keys, with time from its first record on.
 
-use trace::{Batch, Op, Reader, Splitter};
+use trace::{Batch, Op, Reader, Records, Splitter};
 use units::{Bytes, Instant};
 
 use crate::measure::CurveError;
@@ -12,7 +12,7 @@ pub(crate) fn each(
     mut take: impl FnMut(Instant, Op, &[u32]),
 ) -> Result<(), CurveError> {
     let mut splitter = Splitter::new(block);
-    let (mut records, mut batch) = (Vec::new(), Batch::default());
+    let (mut records, mut batch) = (Records::new(), Batch::default());
     let mut first = None;
     while reader.read_batch(&mut records)? {
         splitter.know(reader.volumes());

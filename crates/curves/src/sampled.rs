@@ -1,7 +1,9 @@
 //! The sampled methods over a trace: runs of blocks, straight from the records.
 
 use mrc::{Counted, FixedRate, FixedSize, Kind, Miniature, Run};
-use trace::{Op, Record, SplitError, VolumeIndex, Volumes, limits::REQUEST_BYTES_MAX};
+use trace::limits::REQUEST_BYTES_MAX;
+use trace::{Op, Records, SplitError, Stretch, VolumeIndex, Volumes};
+use units::{Bytes, Offset};
 
 use crate::measure::{Curves, Pass, Settings};
 
@@ -25,6 +27,20 @@ struct Counts {
 /// What all of them do.
 pub(crate) trait Sample {
     fn access(&mut self, kind: Kind, run: Run);
+    /// Blocks of a volume that as many requests access, in their order.
+    fn access_each(&mut self, kind: Kind, volume: u32, blocks: impl Iterator<Item = u64>) {
+        for first in blocks {
+            let count = 1;
+            self.access(
+                kind,
+                Run {
+                    volume,
+                    first,
+                    count,
+                },
+            );
+        }
+    }
     fn remove(&mut self, run: Run);
     fn curves(&self, accesses: u64, reads: u64) -> Curves;
 }
@@ -44,48 +60,63 @@ impl<S: Sample, E: FnMut() -> S> SampledPass<S, E> {
         }
     }
 
-    /// The blocks of a record; `None` if it has none.
-    #[inline]
-    fn run(&self, record: &Record) -> Result<Option<Run>, SplitError> {
-        if record.length.is_zero() {
+    /// The blocks of a request of a stretch; `None` if it has none.
+    fn run(&self, stretch: &Stretch, offset: Offset) -> Result<Option<Run>, SplitError> {
+        let length = stretch.length;
+        if length.is_zero() {
             return Ok(None);
         }
-        let too_long = || SplitError::TooLong {
-            offset: record.offset,
-            length: record.length,
-        };
-        let last = record
-            .offset
+        let too_long = || SplitError::TooLong { offset, length };
+        let last = offset
             .get()
-            .checked_add(record.length.get() - 1)
+            .checked_add(length.get() - 1)
             .ok_or_else(too_long)?;
-        if record.op.carries_data() && record.length > REQUEST_BYTES_MAX {
+        if stretch.op.carries_data() && length > REQUEST_BYTES_MAX {
             return Err(too_long());
         }
-        let first = record.offset.get() >> self.block_bits;
+        let first = offset.get() >> self.block_bits;
         Ok(Some(Run {
-            volume: record.volume.get(),
+            volume: stretch.volume.get(),
             first,
             count: (last >> self.block_bits) - first + 1,
         }))
     }
 
-    /// `blocks` is the volume that has the record's blocks.
-    #[inline]
-    fn one(&mut self, record: &Record, run: Run, blocks: VolumeIndex) {
+    /// A request of a stretch; `blocks` is the volume that has its blocks.
+    fn one(&mut self, stretch: &Stretch, run: Run, blocks: VolumeIndex) {
         let volume = blocks.get();
-        apply(&mut self.total, record.op, Run { volume, ..run });
-        self.total_counts.add(record.op, run.count);
-        if !self.per_volume {
-            return;
+        apply(&mut self.total, stretch.op, Run { volume, ..run });
+        self.total_counts.add(stretch.op, run.count);
+        if let Some((sample, counts)) = self.of_volume(stretch.volume) {
+            apply(sample, stretch.op, run);
+            counts.add(stretch.op, run.count);
         }
-        let at = record.volume.to_usize();
+    }
+
+    /// A stretch whose requests read or write one block each.
+    fn singles(&mut self, stretch: &Stretch, offsets: &[Offset], blocks: VolumeIndex) {
+        let (kind, count) = (kind(stretch.op), u64::from(stretch.count));
+        let bits = self.block_bits;
+        let places = offsets.iter().map(|offset| offset.get() >> bits);
+        self.total.access_each(kind, blocks.get(), places.clone());
+        self.total_counts.add(stretch.op, count);
+        if let Some((sample, counts)) = self.of_volume(stretch.volume) {
+            sample.access_each(kind, stretch.volume.get(), places);
+            counts.add(stretch.op, count);
+        }
+    }
+
+    /// The sample of a volume by itself, if there shall be any.
+    fn of_volume(&mut self, volume: VolumeIndex) -> Option<(&mut S, &mut Counts)> {
+        if !self.per_volume {
+            return None;
+        }
+        let at = volume.to_usize();
         if self.volumes.len() <= at {
             self.volumes.resize_with(at + 1, &mut self.empty);
             self.counts.resize(at + 1, Counts::default());
         }
-        apply(&mut self.volumes[at], record.op, run);
-        self.counts[at].add(record.op, run.count);
+        Some((&mut self.volumes[at], &mut self.counts[at]))
     }
 }
 
@@ -102,22 +133,37 @@ impl Counts {
     }
 }
 
+/// What a read or write does with its blocks.
+fn kind(op: Op) -> Kind {
+    if op == Op::Write {
+        Kind::Write
+    } else {
+        Kind::Read
+    }
+}
+
 fn apply<S: Sample>(sample: &mut S, op: Op, run: Run) {
     match op {
-        Op::Read => sample.access(Kind::Read, run),
-        Op::Write => sample.access(Kind::Write, run),
+        Op::Read | Op::Write => sample.access(kind(op), run),
         Op::Discard | Op::WriteZeroes => sample.remove(run),
         Op::Flush => {}
     }
 }
 
 impl<S: Sample, E: FnMut() -> S> Pass for SampledPass<S, E> {
-    fn take(&mut self, records: &[Record], volumes: &Volumes) -> Result<(), SplitError> {
-        let roles = volumes.roles();
-        for record in records {
-            if let Some(run) = self.run(record)? {
-                let role = roles.get(record.volume.to_usize());
-                self.one(record, run, role.map_or(record.volume, |role| role.blocks));
+    fn take(&mut self, records: &Records, volumes: &Volumes) -> Result<(), SplitError> {
+        let block = Bytes::new(1 << self.block_bits);
+        for (stretch, offsets) in records.stretches() {
+            let role = volumes.roles().get(stretch.volume.to_usize());
+            let blocks = role.map_or(stretch.volume, |role| role.blocks);
+            if stretch.is_of_single_blocks(offsets, block) {
+                self.singles(stretch, offsets, blocks);
+                continue;
+            }
+            for offset in offsets {
+                if let Some(run) = self.run(stretch, *offset)? {
+                    self.one(stretch, run, blocks);
+                }
             }
         }
         Ok(())
@@ -138,12 +184,13 @@ impl<S: Sample, E: FnMut() -> S> Pass for SampledPass<S, E> {
 }
 
 macro_rules! sample {
-    ($form:ty) => {
+    ($form:ty $(, $access_each:item)?) => {
         impl Sample for $form {
-            #[inline]
             fn access(&mut self, kind: Kind, run: Run) {
                 self.access(kind, run);
             }
+
+            $($access_each)?
 
             fn remove(&mut self, run: Run) {
                 self.remove(run);
@@ -165,6 +212,11 @@ macro_rules! sample {
     };
 }
 
-sample!(FixedRate);
+sample!(
+    FixedRate,
+    fn access_each(&mut self, kind: Kind, volume: u32, blocks: impl Iterator<Item = u64>) {
+        self.access_each(kind, volume, blocks);
+    }
+);
 sample!(FixedSize);
 sample!(Miniature);

@@ -21,7 +21,7 @@ fn requests(trace: &str) -> Option<Vec<Request>> {
         .expect("a known format")
         .reader;
     let mut splitter = Splitter::new(Bytes::new(units::BLOCK_BYTES));
-    let (mut records, mut batch) = (Vec::new(), Batch::default());
+    let (mut records, mut batch) = (trace::Records::new(), Batch::default());
     let (mut requests, mut first) = (Vec::new(), None);
     while reader.read_batch(&mut records).expect("a whole trace") {
         splitter

@@ -476,12 +476,12 @@ mod tests {
 
     fn read(path: &std::path::Path) -> Vec<(String, Record)> {
         let mut opened = trace::open(path, &Options::default()).unwrap();
-        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        let (mut all, mut batch) = (Vec::new(), trace::Records::new());
         while opened.reader.read_batch(&mut batch).unwrap() {
             let volumes = opened.reader.volumes();
             all.extend(batch.iter().map(|record| {
                 let volume = volumes.get(record.volume).unwrap();
-                (volume.to_string(), *record)
+                (volume.to_string(), record)
             }));
         }
         all

@@ -4,7 +4,7 @@
 
 use crate::pieces;
 use std::io::{Cursor, Read};
-use trace::{Batch, Format, OpenError, Options, ReadError, Record, Splitter, open_stream};
+use trace::{Batch, Format, OpenError, Options, ReadError, Record, Records, Splitter, open_stream};
 use units::Bytes;
 
 /// What was read, and how it ended.
@@ -85,7 +85,7 @@ fn read_all(source: Pipe, options: &Options, all: &mut Vec<Record>) -> Result<()
             OpenError::Read(error) => told(error),
             other => other.to_string(),
         })?;
-    let mut records = Vec::new();
+    let mut records = Records::new();
     loop {
         let read = opened.reader.read_batch(&mut records);
         for record in &records {
@@ -94,7 +94,7 @@ fn read_all(source: Pipe, options: &Options, all: &mut Vec<Record>) -> Result<()
             let end = record.offset.checked_add(record.length);
             assert!(end.is_some(), "a record ends within the address space");
         }
-        all.extend_from_slice(&records);
+        all.extend(&records);
         match read {
             Ok(true) => {}
             Ok(false) => return Ok(()),
@@ -114,7 +114,7 @@ fn split(records: &[Record]) {
         .filter(|record| record.length < Bytes::mib(4))
     {
         splitter
-            .split(&[*record], &mut batch)
+            .split(&[*record][..].into(), &mut batch)
             .expect("a reader's records can be split");
         assert!(batch.keys.iter().all(|&key| key < splitter.distinct()));
         let is_one = record.length == Bytes::new(1) && record.op.carries_data();

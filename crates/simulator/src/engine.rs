@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle, scope};
-use trace::{Batch, Reader, Record, Splitter};
+use trace::{Batch, Reader, Records, Splitter};
 
 /// Packs that wait for a worker, beside the one it works on: enough to read ahead, and few enough that all of
 /// them stay in the second-level cache.
@@ -49,7 +49,7 @@ impl Pack {
 pub(crate) struct Source<'a> {
     reader: &'a mut dyn Reader,
     splitter: Splitter,
-    records: Vec<Record>,
+    records: Records,
     /// Whether batches may come without requests.
     is_lean: bool,
 }
@@ -59,7 +59,7 @@ impl<'a> Source<'a> {
         Self {
             reader,
             splitter,
-            records: Vec::new(),
+            records: Records::new(),
             is_lean: false,
         }
     }

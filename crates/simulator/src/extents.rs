@@ -7,7 +7,7 @@
 //! Paper: C. Waldspurger, T. Saemundsson, I. Ahmad and N. Park, *Cache Modeling and Optimization using Miniature
 //! Simulations*, USENIX ATC 2017.
 
-use trace::{ReadError, Reader, Record, Volumes};
+use trace::{ReadError, Reader, Record, Records, Volumes};
 use units::number::{count_near, real};
 use units::{Bytes, Offset, hash_of};
 
@@ -20,7 +20,7 @@ pub struct Extents {
     /// Hashes up to this are in the sample.
     highest: u64,
     seed: u64,
-    read: Vec<Record>,
+    read: Records,
 }
 
 impl Extents {
@@ -30,7 +30,7 @@ impl Extents {
             reader,
             highest: count_near(rate * real(u64::MAX)),
             seed,
-            read: Vec::new(),
+            read: Records::new(),
         }
     }
 
@@ -39,7 +39,7 @@ impl Extents {
     }
 
     /// The parts of a record that lie in extents of the sample, neighbours together. A flush has no place: it stays.
-    fn parts(&self, record: &Record, parts: &mut Vec<Record>) {
+    fn parts(&self, record: &Record, parts: &mut Records) {
         if record.length.is_zero() {
             parts.push(*record);
             return;
@@ -49,34 +49,33 @@ impl Extents {
             record.offset.get(),
             record.offset.get().saturating_add(record.length.get()),
         );
-        let first = parts.len();
+        let mut part: Option<Record> = None;
         while at < end {
             let next = (at / extent + 1).saturating_mul(extent).min(end);
             if self.has(record, at / extent) {
-                let follows = |part: &&mut Record| part.offset.get() + part.length.get() == at;
-                match parts[first..].last_mut().filter(follows) {
-                    Some(part) => part.length = Bytes::new(part.length.get() + next - at),
-                    None => parts.push(Record {
-                        offset: Offset::new(at),
-                        length: Bytes::new(next - at),
-                        ..*record
-                    }),
-                }
+                let part = part.get_or_insert(Record {
+                    offset: Offset::new(at),
+                    ..*record
+                });
+                part.length = Bytes::new(next - part.offset.get());
+            } else {
+                parts.extend(part.take());
             }
             at = next;
         }
+        parts.extend(part);
     }
 }
 
 impl Reader for Extents {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         records.clear();
         // A batch of which nothing is in the sample is not the end.
         while records.is_empty() {
             let mut read = std::mem::take(&mut self.read);
             let more = self.reader.read_batch(&mut read);
             for record in &read {
-                self.parts(record, records);
+                self.parts(&record, records);
             }
             self.read = read;
             if !more? {
@@ -99,7 +98,7 @@ mod tests {
     struct Fixed(Vec<Record>, Volumes);
 
     impl Reader for Fixed {
-        fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+        fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
             records.clear();
             records.extend(self.0.drain(..self.0.len().min(64)));
             Ok(!records.is_empty())
@@ -117,9 +116,9 @@ mod tests {
             name: "a".to_owned(),
         });
         let mut extents = Extents::new(Box::new(Fixed(records, volumes)), rate, 7);
-        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        let (mut all, mut batch) = (Vec::new(), Records::new());
         while extents.read_batch(&mut batch).unwrap() {
-            all.extend(batch.iter().copied());
+            all.extend(&batch);
         }
         all
     }

@@ -19,7 +19,9 @@ use simulator::{Counters, Policy, Study, Warmup, WritePolicy};
 use std::num::NonZeroUsize;
 use support::Bench;
 use tenancy::{Capacity, Counts, daemon};
-use trace::{Batch, Op, ReadError, Reader, Record, Role, Splitter, Volume, VolumeIndex, Volumes};
+use trace::{
+    Batch, Op, ReadError, Reader, Record, Records, Role, Splitter, Volume, VolumeIndex, Volumes,
+};
 use units::{BLOCK_BYTES, Bytes, DiskSlot, Instant, Offset, TenantSlot};
 
 const FLASH: Bytes = Bytes::mib(192);
@@ -35,10 +37,10 @@ struct Recorded {
 }
 
 impl Reader for Recorded {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         let rest = &self.records[self.given..];
         let batch = &rest[..rest.len().min(1000)];
-        batch.clone_into(records);
+        *records = batch.into();
         self.given += batch.len();
         Ok(!records.is_empty())
     }
@@ -56,7 +58,7 @@ fn recorded(with_flushes: bool) -> Recorded {
         .unwrap()
         .reader;
     let mut splitter = Splitter::new(Bytes::new(BLOCK_BYTES));
-    let (mut accesses, mut chunk) = (Vec::new(), Vec::new());
+    let (mut accesses, mut chunk) = (Vec::new(), Records::new());
     let (mut disks, mut others) = (Vec::new(), Vec::new());
     while reader.read_batch(&mut chunk).unwrap() {
         let mut batch = Batch::default();

@@ -10,7 +10,7 @@ use simulator::{
     SimError, Study, StudyResult, Tier, Warmup, WriteMiss, WritePolicy,
 };
 use std::num::NonZeroUsize;
-use trace::{Op, OpenError, ReadError, Reader, Record, Volume, VolumeIndex, Volumes};
+use trace::{Op, OpenError, ReadError, Reader, Record, Records, Volume, VolumeIndex, Volumes};
 use units::{Bytes, Duration, Offset};
 
 const BLOCK: u64 = 4096;
@@ -36,7 +36,7 @@ impl InMemory {
 }
 
 impl Reader for InMemory {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         records.clear();
         records.extend(self.records.by_ref().take(37));
         if records.is_empty() && self.breaks {

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use trace::{Batch, Options, Splitter, open};
+use trace::{Batch, Options, Records, Splitter, open};
 use units::Bytes;
 
 fn main() {
@@ -36,7 +36,7 @@ fn main() {
 fn measure(path: &Path) -> Result<(f64, f64, String), String> {
     let start = cpu_seconds();
     let mut opened = open(path, &Options::default()).map_err(|error| error.to_string())?;
-    let mut records = Vec::new();
+    let mut records = Records::new();
     let mut requests = 0;
     while opened
         .reader

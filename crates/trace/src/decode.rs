@@ -8,7 +8,8 @@ use units::{Bytes, Offset};
 use crate::error::{Malformed, Position, ReadError};
 use crate::input::Input;
 use crate::limits::{BATCH_RECORDS, REQUEST_BYTES_MAX};
-use crate::record::{Op, Reader, Record, Volume, VolumeIndex, Volumes};
+use crate::record::{Op, Record, Volume, VolumeIndex, Volumes};
+use crate::records::{Reader, Records, Stretch};
 
 /// A format's decoder: the state between records and how to read the next one.
 pub(crate) trait Decode: Send {
@@ -98,7 +99,7 @@ impl Wrong {
 
 /// Where decoded records go.
 pub(crate) struct Out<'a> {
-    pub(crate) records: &'a mut Vec<Record>,
+    pub(crate) records: &'a mut Records,
     pub(crate) volumes: &'a mut Volumes,
     /// The VM that the caller gave to the whole trace.
     pub(crate) vm: Option<&'a str>,
@@ -137,6 +138,22 @@ impl Out<'_> {
             return Err(impossible(record.op, record.offset, record.length));
         }
         self.records.push(record);
+        Ok(())
+    }
+
+    /// Adds the requests of a stretch that begin at `offsets` of [`crate::keys::Keys`], which leave room for each behind them.
+    #[inline]
+    pub(crate) fn push_stretch(
+        &mut self,
+        stretch: Stretch,
+        times_us: impl ExactSizeIterator<Item = u64>,
+        mut offsets: impl ExactSizeIterator<Item = Offset>,
+    ) -> Result<(), Wrong> {
+        if stretch.length > REQUEST_BYTES_MAX {
+            let offset = offsets.next().unwrap_or(Offset::ZERO);
+            return Err(impossible(stretch.op, offset, stretch.length));
+        }
+        self.records.push_stretch(stretch, times_us, offsets);
         Ok(())
     }
 }
@@ -191,7 +208,7 @@ impl<D: Decode> Stream<D> {
         }
     }
 
-    fn next_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn next_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         loop {
             let window = Window {
                 bytes: self.input.bytes(),
@@ -257,7 +274,7 @@ impl Fault {
 }
 
 impl<D: Decode> Reader for Stream<D> {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         records.clear();
         records.reserve(BATCH_RECORDS);
         if self.done {
@@ -283,9 +300,9 @@ pub(crate) trait Fixed: Send {
 }
 
 /// The decoder of a [`Fixed`] format.
-pub(crate) struct Records<F>(pub(crate) F);
+pub(crate) struct FixedSize<F>(pub(crate) F);
 
-impl<F: Fixed> Decode for Records<F> {
+impl<F: Fixed> Decode for FixedSize<F> {
     const NAME: &'static str = F::NAME;
 
     fn decode(&mut self, window: Window<'_>, out: &mut Out<'_>) -> Result<usize, Fault> {
@@ -301,14 +318,25 @@ impl<F: Fixed> Decode for Records<F> {
                 used += size;
             }
         }
-        let rest = window.bytes.len() - used;
-        if window.last && rest > 0 && !out.is_full() {
-            return Err(Fault::Truncated {
-                position: Position::Byte(window.offset + used as u64),
-                found: format!("{rest} bytes"),
-                expected: format!("{size} expected"),
-            });
-        }
+        check_rest(window, used, size, out)?;
         Ok(used)
     }
+}
+
+/// Refuses a trace that ends within a record of that size, of which `used` bytes were decoded.
+pub(crate) fn check_rest(
+    window: Window<'_>,
+    used: usize,
+    size: usize,
+    out: &Out<'_>,
+) -> Result<(), Fault> {
+    let rest = window.bytes.len() - used;
+    if window.last && rest > 0 && !out.is_full() {
+        return Err(Fault::Truncated {
+            position: Position::Byte(window.offset + used as u64),
+            found: format!("{rest} bytes"),
+            expected: format!("{size} expected"),
+        });
+    }
+    Ok(())
 }

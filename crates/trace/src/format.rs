@@ -9,7 +9,7 @@ use std::str::FromStr;
 use crate::input::Input;
 use crate::open::{OpenError, Options};
 use crate::recognise::{Guess, Sample};
-use crate::record::Reader;
+use crate::records::Reader;
 
 mod alibaba;
 mod blkparse;

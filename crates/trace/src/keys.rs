@@ -4,10 +4,14 @@
 //! and names that are no numbers are numbered in order of first appearance, above all keys that are
 //! addresses: distinct keys stay distinct, but neighbours are neighbours no more.
 
+use std::marker::PhantomData;
+
 use units::{Bytes, Map, Offset};
 
-use crate::decode::{Out, Wrong, scaled};
+use crate::decode::{Decode, Fault, Out, Window, Wrong, check_rest, scaled};
+use crate::error::Position;
 use crate::record::{Op, Record, VolumeIndex};
+use crate::records::Stretch;
 
 /// Keys become offsets.
 pub(crate) struct Keys {
@@ -36,6 +40,11 @@ impl Keys {
         if key < self.addresses {
             return Offset::new(key * self.unit);
         }
+        self.offset_of_hash(key)
+    }
+
+    #[cold]
+    fn offset_of_hash(&mut self, key: u64) -> Offset {
         let next = self.addresses + self.numbered();
         let place = *self.hashes.entry(key).or_insert(next);
         Offset::new(place * self.unit)
@@ -81,6 +90,56 @@ impl Keys {
     /// The bytes of a key.
     pub(crate) fn unit(&self) -> Bytes {
         Bytes::new(self.unit)
+    }
+}
+
+/// Binary records of one size without a header, each a read of the one block that its key names.
+pub(crate) trait Keyed: Send {
+    const NAME: &'static str;
+    /// The size of a record.
+    const RECORD_BYTES: usize;
+    /// When a record was issued; zero in formats without time.
+    fn time_us(record: &[u8]) -> u64;
+    /// The key of its block.
+    fn key(record: &[u8]) -> u64;
+}
+
+/// The decoder of a [`Keyed`] format: all records of a window are one stretch.
+pub(crate) struct KeyedRecords<F> {
+    keys: Keys,
+    format: PhantomData<F>,
+}
+
+impl<F> KeyedRecords<F> {
+    pub(crate) fn new(keys: Keys) -> Self {
+        Self {
+            keys,
+            format: PhantomData,
+        }
+    }
+}
+
+impl<F: Keyed> Decode for KeyedRecords<F> {
+    const NAME: &'static str = F::NAME;
+
+    fn decode(&mut self, window: Window<'_>, out: &mut Out<'_>) -> Result<usize, Fault> {
+        let count = out.room().min(window.bytes.len() / F::RECORD_BYTES);
+        let used = count * F::RECORD_BYTES;
+        if count > 0 {
+            let records = || window.bytes[..used].chunks_exact(F::RECORD_BYTES);
+            let stretch = Stretch {
+                volume: out.only_volume(),
+                op: Op::Read,
+                length: self.keys.unit(),
+                count: u32::try_from(count).expect("a batch has few records"),
+            };
+            let keys = &mut self.keys;
+            let offsets = records().map(|record| keys.offset(F::key(record)));
+            out.push_stretch(stretch, records().map(F::time_us), offsets)
+                .map_err(|wrong| Fault::Wrong(Position::Byte(window.offset), wrong))?;
+        }
+        check_rest(window, used, F::RECORD_BYTES, out)?;
+        Ok(used)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Block traces: what the published formats say, as one stream of canonical records.
 //!
 //! ```text
-//!  file, stdin ─► unpack (gz zst xz bz2) ─► recognise ─► reader ─► Record ─► Splitter ─► Batch
-//!                                                          one file a format             block keys 0..
+//!  file, stdin ─► unpack (gz zst xz bz2) ─► recognise ─► reader ─► Records ─► Splitter ─► Batch
+//!                                                          one file a format              block keys 0..
 //! ```
 //!
 //! A trace is foreign input: nothing in it can make this crate panic, and what is wrong with it is an
@@ -25,6 +25,7 @@ mod names;
 mod open;
 mod recognise;
 mod record;
+mod records;
 mod seal;
 mod splitter;
 mod together;
@@ -36,6 +37,7 @@ pub use error::{Malformed, Position, ReadError};
 pub use format::{Format, UnknownFormat};
 pub use input::Packing;
 pub use open::{OpenError, Opened, Options, open, open_stream};
-pub use record::{ContentHash, Op, Reader, Record, Role, UnknownOp, Volume, VolumeIndex, Volumes};
-pub use splitter::{Batch, Request, SplitError, Splitter, Stretch};
+pub use record::{ContentHash, Op, Record, Role, UnknownOp, Volume, VolumeIndex, Volumes};
+pub use records::{Reader, Records, Rows, Stretch};
+pub use splitter::{Batch, Request, SplitError, Splitter};
 pub use together::{Arrangement, Part, open_together};

@@ -13,7 +13,7 @@ use crate::generate::{Generator, PREFIX, SpecError};
 use crate::input::{Input, Packing};
 use crate::limits::SAMPLE_BYTES;
 use crate::recognise::{Sample, Verdict, recognise};
-use crate::record::Reader;
+use crate::records::Reader;
 
 /// How to open a trace.
 #[derive(Clone, Debug)]

@@ -6,7 +6,8 @@
 use crate::decode::{Decode, Out, Window};
 use crate::format::{Entry, Format};
 use crate::lines::{Line, Lines};
-use crate::record::{Record, Volumes};
+use crate::record::Volumes;
+use crate::records::Records;
 
 /// How sure a format is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,7 +95,7 @@ impl<'a> Sample<'a> {
 
 /// How many records a decoder finds in bytes, and whether all of them fit.
 pub(crate) fn try_decoder(mut decoder: impl Decode, mut bytes: &[u8]) -> (usize, bool) {
-    let mut records: Vec<Record> = Vec::new();
+    let mut records = Records::new();
     let mut volumes = Volumes::new();
     let mut count = 0;
     let mut offset = 0;

@@ -10,8 +10,6 @@ use std::str::FromStr;
 
 use units::{Bytes, Map, Offset};
 
-use crate::error::ReadError;
-
 /// What a request asks of the volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -306,32 +304,6 @@ impl Record {
             hash: None,
         }
     }
-}
-
-/// A source of records: a reader of a format, a generator, several of them in one.
-///
-/// ```
-/// # fn count(mut reader: impl trace::Reader) -> Result<usize, trace::ReadError> {
-/// let mut records = Vec::new();
-/// let mut count = 0;
-/// while reader.read_batch(&mut records)? {
-///     count += records.len();
-/// }
-/// # Ok(count)
-/// # }
-/// ```
-pub trait Reader: Send {
-    /// Replaces the content of `records` with the next ones, some thousands at most.
-    ///
-    /// False at the trace's end; `records` is then empty, and stays so on further calls.
-    ///
-    /// # Errors
-    /// If the trace cannot be read or is not what its format says. `records` then holds those before the
-    /// fault; the next call may do anything but panic.
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError>;
-
-    /// The volumes of all records handed out so far.
-    fn volumes(&self) -> &Volumes;
 }
 
 #[cfg(test)]

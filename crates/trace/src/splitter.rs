@@ -18,10 +18,11 @@ use std::sync::Arc;
 
 use units::{Bytes, Offset};
 
-pub use self::batch::{Batch, Request, Stretch};
+pub use self::batch::{Batch, Request};
 use self::chunks::{Arena, CHUNK_BLOCKS, Chunks, Span};
 use crate::limits::{DISTINCT_BLOCKS_MAX, REQUEST_BYTES_MAX};
 use crate::record::{Record, Role, VolumeIndex, Volumes};
+use crate::records::{Records, Stretch};
 
 /// Why requests cannot be split.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -142,13 +143,13 @@ impl Splitter {
     /// Replaces the content of `into` with these records and their blocks.
     ///
     /// # Errors
-    /// If a request is longer than any system issues, or there are more distinct blocks than keys.
-    /// `into` then holds the requests before that one.
+    /// If a request is longer than any system issues, or there are more distinct blocks than keys. What `into` then
+    /// holds is a part.
     ///
     /// # Panics
     /// If the records of one call name 2^32 blocks or more, which [`crate::limits::BATCH_RECORDS`] of
     /// them cannot.
-    pub fn split(&mut self, records: &[Record], into: &mut Batch) -> Result<(), SplitError> {
+    pub fn split(&mut self, records: &Records, into: &mut Batch) -> Result<(), SplitError> {
         self.split_lean(records, into)?;
         if into.requests.is_empty() {
             into.add_singles(records);
@@ -163,21 +164,21 @@ impl Splitter {
     ///
     /// # Panics
     /// As [`Self::split`].
-    pub fn split_lean(&mut self, records: &[Record], into: &mut Batch) -> Result<(), SplitError> {
+    pub fn split_lean(&mut self, records: &Records, into: &mut Batch) -> Result<(), SplitError> {
         into.begin(records, &self.roles);
-        let singles = self.split_singles(records, into);
-        let (singles, others) = records.split_at(singles);
-        if others.is_empty() {
-            return Ok(());
+        let block = self.block();
+        let is_of_singles =
+            |(stretch, offsets): (&Stretch, &[Offset])| stretch.is_of_single_blocks(offsets, block);
+        if records.stretches().all(is_of_singles) {
+            into.set_stretches(records);
+            return self.split_singles(records, &mut into.keys);
         }
-        into.forget_stretches();
-        into.add_singles(singles);
         let mut start = into.key_count();
-        for record in others {
-            self.split_one(record, &mut into.keys)?;
+        for record in records {
+            self.split_one(&record, &mut into.keys)?;
             let end = into.key_count();
             into.requests.push(Request {
-                record: *record,
+                record,
                 keys: start..end,
             });
             start = end;
@@ -185,48 +186,39 @@ impl Splitter {
         Ok(())
     }
 
-    /// Splits requests up to the first one that does not read or write one block, or has no key left; says how many.
-    fn split_singles(&mut self, records: &[Record], into: &mut Batch) -> usize {
-        let mut done = 0;
-        while let Some(record) = records.get(done) {
-            let Some(first) = self.single(record) else {
-                break;
-            };
-            let volume = self.blocks_of(record.volume);
-            // Neighbours in a chunk that follow each other are looked up at once.
-            let chunk_last = first | (CHUNK_BLOCKS - 1);
-            let others = &records[done + 1..];
-            let (mut last, mut count) = (first, 1);
-            into.note(record);
-            for next in others {
-                let follows = last < chunk_last && next.volume == record.volume;
-                if !follows || self.single(next) != Some(last + 1) {
-                    break;
-                }
-                into.note(next);
-                (last, count) = (last + 1, count + 1);
-            }
-            let known = (count == 1).then(|| self.key(volume, first)).flatten();
-            if let Some(key) = known {
-                into.keys.push(key);
-            } else if last - first >= u64::from(DISTINCT_BLOCKS_MAX - self.next)
-                || self.access(volume, first, last, &mut into.keys).is_err()
-            {
-                break;
-            }
-            done += count;
+    /// Appends the keys of requests that read or write one block each.
+    fn split_singles(&mut self, records: &Records, keys: &mut Vec<u32>) -> Result<(), SplitError> {
+        for (stretch, offsets) in records.stretches() {
+            let volume = self.blocks_of(stretch.volume);
+            let shift = self.shift;
+            let blocks = offsets.iter().map(|offset| offset.get() >> shift);
+            self.access_each(volume, blocks, keys)?;
         }
-        done
+        Ok(())
     }
 
-    /// The block of a request that reads or writes one.
-    #[inline]
-    fn single(&self, record: &Record) -> Option<u64> {
-        let before_last = record.length.get().checked_sub(1)?;
-        let first = record.offset.get() >> self.shift;
-        let last = record.offset.get().checked_add(before_last)? >> self.shift;
-        let is_long = record.length > REQUEST_BYTES_MAX;
-        (first == last && record.op.carries_data() && !is_long).then_some(first)
+    /// Appends the keys of blocks that are accessed one after the other.
+    fn access_each(
+        &mut self,
+        volume: VolumeIndex,
+        blocks: impl Iterator<Item = u64>,
+        keys: &mut Vec<u32>,
+    ) -> Result<(), SplitError> {
+        let mut blocks = blocks.peekable();
+        while let Some(first) = blocks.next() {
+            // Neighbours in a chunk that follow each other are looked up at once.
+            let chunk_last = first | (CHUNK_BLOCKS - 1);
+            let mut last = first;
+            while last < chunk_last && blocks.next_if_eq(&(last + 1)).is_some() {
+                last += 1;
+            }
+            let known = (first == last).then(|| self.key(volume, first)).flatten();
+            match known {
+                Some(key) => keys.push(key),
+                None => self.access(volume, first, last, keys)?,
+            }
+        }
+        Ok(())
     }
 
     /// The key of a block that was accessed before.
@@ -255,9 +247,6 @@ impl Splitter {
         if record.length > REQUEST_BYTES_MAX {
             return Err(too_long(record));
         }
-        if last - first >= u64::from(DISTINCT_BLOCKS_MAX - self.next) {
-            return Err(SplitError::TooManyBlocks);
-        }
         self.access(volume, first, last, keys)
     }
 
@@ -269,6 +258,9 @@ impl Splitter {
         last: u64,
         keys: &mut Vec<u32>,
     ) -> Result<(), SplitError> {
+        if last - first >= u64::from(DISTINCT_BLOCKS_MAX - self.next) {
+            return Err(SplitError::TooManyBlocks);
+        }
         if volume.to_usize() >= self.volumes.len() {
             self.volumes
                 .resize_with(volume.to_usize() + 1, Chunks::default);
@@ -357,7 +349,9 @@ mod tests {
 
     fn keys(splitter: &mut Splitter, record: Record) -> Vec<u32> {
         let mut batch = Batch::default();
-        splitter.split(&[record], &mut batch).unwrap();
+        splitter
+            .split(&Records::from(&[record][..]), &mut batch)
+            .unwrap();
         assert_eq!(batch.keys_of(&batch.requests[0]), batch.keys);
         batch.keys
     }
@@ -402,7 +396,8 @@ mod tests {
         assert_eq!(keys(&mut splitter, of_volume(2)), [4, 5]);
         assert_eq!(splitter.volume_of(2), VolumeIndex::new(1));
         let mut batch = Batch::default();
-        splitter.split(&[of_volume(3)], &mut batch).unwrap();
+        let records = Records::from(&[of_volume(3)][..]);
+        splitter.split(&records, &mut batch).unwrap();
         assert_eq!(batch.role(VolumeIndex::new(3)).vm, 1);
     }
 
@@ -424,7 +419,8 @@ mod tests {
         let mut splitter = Splitter::new(Bytes::kib(4));
         let mut batch = Batch::default();
         for (offset, length) in [(0, 1 << 40), (u64::MAX, 2)] {
-            let split = splitter.split(&[record(Op::Read, 0, offset, length)], &mut batch);
+            let records = Records::from(&[record(Op::Read, 0, offset, length)][..]);
+            let split = splitter.split(&records, &mut batch);
             assert!(matches!(split, Err(SplitError::TooLong { .. })), "{offset}");
         }
         assert_eq!(splitter.distinct(), 0);

@@ -11,7 +11,8 @@ use crate::error::ReadError;
 use crate::generate::PREFIX;
 use crate::limits::BATCH_RECORDS;
 use crate::open::{OpenError, Opened, Options, open};
-use crate::record::{Reader, Record, Volume, VolumeIndex, Volumes};
+use crate::record::{Record, Volume, VolumeIndex, Volumes};
+use crate::records::{Reader, Records};
 
 /// One of several files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ impl Source {
 
     fn read_batch(
         &mut self,
-        records: &mut Vec<Record>,
+        records: &mut Records,
         volumes: &mut Volumes,
     ) -> Result<bool, ReadError> {
         let more = self.reader.read_batch(records);
@@ -130,9 +131,7 @@ impl Source {
                 None => volumes.intern(volume),
             });
         }
-        for record in records {
-            record.volume = self.places[record.volume.to_usize()];
-        }
+        records.translate(|volume| self.places[volume.to_usize()]);
         more
     }
 }
@@ -159,7 +158,7 @@ struct Parts {
 }
 
 impl Reader for Parts {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         records.clear();
         while let Some(source) = &mut self.current {
             if source.read_batch(records, &mut self.volumes)? {
@@ -190,8 +189,9 @@ impl Reader for Parts {
 /// A file and its next records.
 struct Lane {
     source: Source,
-    records: Vec<Record>,
-    next: usize,
+    batch: Records,
+    /// The records of the batch that are left.
+    next: VecDeque<Record>,
     /// What is taken off its times.
     zero_us: u64,
 }
@@ -200,19 +200,19 @@ impl Lane {
     fn new(reader: Box<dyn Reader>, vm: Option<String>) -> Self {
         Self {
             source: Source::new(reader, vm),
-            records: Vec::new(),
-            next: 0,
+            batch: Records::new(),
+            next: VecDeque::new(),
             zero_us: 0,
         }
     }
 
     /// The time of its next record, read if it must be; `None` at its end.
     fn time(&mut self, volumes: &mut Volumes) -> Result<Option<u64>, ReadError> {
-        if self.next == self.records.len() {
-            self.next = 0;
-            self.source.read_batch(&mut self.records, volumes)?;
+        if self.next.is_empty() {
+            self.source.read_batch(&mut self.batch, volumes)?;
+            self.next.extend(&self.batch);
         }
-        let record = self.records.get(self.next);
+        let record = self.next.front();
         Ok(record.map(|record| record.time_us.saturating_sub(self.zero_us)))
     }
 }
@@ -241,7 +241,7 @@ impl Merged {
 }
 
 impl Reader for Merged {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         records.clear();
         let mut order = match self.order.take() {
             Some(order) => order,
@@ -252,10 +252,10 @@ impl Reader for Merged {
                 break;
             };
             let lane = &mut self.lanes[place];
-            let mut record = lane.records[lane.next];
-            record.time_us = record.time_us.saturating_sub(lane.zero_us);
-            records.push(record);
-            lane.next += 1;
+            if let Some(mut record) = lane.next.pop_front() {
+                record.time_us = record.time_us.saturating_sub(lane.zero_us);
+                records.push(record);
+            }
             if let Some(time) = lane.time(&mut self.volumes)? {
                 order.push(Reverse((time, place)));
             }

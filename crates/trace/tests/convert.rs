@@ -8,7 +8,7 @@
 use std::path::Path;
 use trace::write::{Conversion, Target, WriteError, Written, convert};
 use trace::{
-    Batch, ContentHash, Op, Options, ReadError, Reader, Record, Splitter, Volume, Volumes,
+    Batch, ContentHash, Op, Options, ReadError, Reader, Record, Records, Splitter, Volume, Volumes,
 };
 use units::{Bytes, Offset};
 
@@ -18,12 +18,12 @@ const GENERATED: &str = "gen:zipf,requests=150k,blocks=50k,reads=0.6,size=4KiB:3
 
 /// Records with the names of their volumes.
 fn all(reader: &mut dyn Reader) -> Vec<(Volume, Record)> {
-    let (mut all, mut batch) = (Vec::new(), Vec::new());
+    let (mut all, mut batch) = (Vec::new(), Records::new());
     while reader.read_batch(&mut batch).unwrap() {
         let volumes = reader.volumes();
         all.extend(batch.iter().map(|record| {
             let volume = volumes.get(record.volume).unwrap().clone();
-            (volume, *record)
+            (volume, record)
         }));
     }
     all
@@ -63,7 +63,7 @@ fn keys(records: &[(Volume, Record)]) -> Vec<u32> {
     splitter.know(&volumes);
     let mut keys = Vec::new();
     for some in records.chunks(1000) {
-        splitter.split(some, &mut batch).unwrap();
+        splitter.split(&Records::from(some), &mut batch).unwrap();
         keys.extend_from_slice(&batch.keys);
     }
     keys
@@ -197,8 +197,8 @@ impl Given {
 }
 
 impl Reader for Given {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
-        *records = std::mem::take(&mut self.records);
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
+        *records = self.records.drain(..).collect();
         if records.is_empty() && self.fault {
             return Err(ReadError::Input {
                 file: "given".to_owned(),

@@ -344,6 +344,18 @@ fn keys_count_blocks_of_the_size_that_is_asked_for() {
     assert_eq!(requests(&mut opened).unwrap(), ["0 - read 1536 1024"]);
 }
 
+#[test]
+fn keys_of_blocks_that_no_request_is_as_long_as_are_refused() {
+    let options = Options {
+        format: Some("raw-u32".parse().unwrap()),
+        key: units::Bytes::gib(1),
+        ..Options::default()
+    };
+    let mut opened = open_bytes(&[3, 0, 0, 0], &options).unwrap();
+    let error = requests(&mut opened).unwrap_err().to_string();
+    assert!(error.contains("at most 256MiB"), "{error}");
+}
+
 /// Gives a byte at a time, as a slow pipe may.
 struct Slow(std::io::Cursor<Vec<u8>>);
 
@@ -373,7 +385,7 @@ fn many_records_come_in_batches_and_none_is_lost() {
     let keys: Vec<String> = (0..5000).map(|key| key.to_string()).collect();
     let text = keys.join("\n") + "\n";
     let mut opened = open_bytes(text.as_bytes(), &Options::default()).unwrap();
-    let mut records = Vec::new();
+    let mut records = trace::Records::new();
     let mut count = 0;
     while opened.reader.read_batch(&mut records).unwrap() {
         assert!(records.len() <= trace::limits::BATCH_RECORDS);

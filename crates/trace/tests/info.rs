@@ -6,7 +6,7 @@
 )]
 
 use trace::info::{Collector, Info, Known, Severity};
-use trace::{Op, Options, Reader, Record, Volume, Volumes};
+use trace::{Op, Options, Reader, Record, Records, Volume, Volumes};
 use units::{Bytes, Offset};
 
 const BLOCK: Bytes = Bytes::kib(4);
@@ -14,7 +14,7 @@ const BLOCK: Bytes = Bytes::kib(4);
 fn collect(known: Known, records: &[Record], volumes: &Volumes) -> Info {
     let mut collector = Collector::new(known, BLOCK);
     for batch in records.chunks(1000) {
-        collector.add(batch, volumes).unwrap();
+        collector.add(&Records::from(batch), volumes).unwrap();
     }
     collector.finish(volumes)
 }
@@ -23,9 +23,9 @@ fn collect(known: Known, records: &[Record], volumes: &Volumes) -> Info {
 fn read(name: &str) -> Option<(Known, Vec<Record>, Volumes)> {
     let path = trace_fixtures::real_trace(name)?;
     let mut opened = trace::open(&path, &Options::default()).unwrap();
-    let (mut all, mut batch) = (Vec::new(), Vec::new());
+    let (mut all, mut batch) = (Vec::new(), Records::new());
     while opened.reader.read_batch(&mut batch).unwrap() {
-        all.extend_from_slice(&batch);
+        all.extend(&batch);
     }
     Some((
         Known::of(opened.format),

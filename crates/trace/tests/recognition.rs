@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use trace::{Options, open};
+use trace::{Options, Records, open};
 
 /// File, format, requests.
 const TRACES: [(&str, &str, usize); 23] = [
@@ -59,7 +59,7 @@ fn real_traces_are_recognised_and_read_whole() {
         };
         let mut opened = open(&path, &Options::default()).unwrap();
         assert_eq!(opened.format.name(), format, "{file}");
-        let (mut records, mut count) = (Vec::new(), 0);
+        let (mut records, mut count) = (Records::new(), 0);
         while opened.reader.read_batch(&mut records).unwrap() {
             count += records.len();
         }

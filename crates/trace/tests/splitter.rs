@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use trace::{Batch, Op, Record, Splitter, VolumeIndex};
+use trace::{Batch, Op, Record, Records, Splitter, VolumeIndex};
 use units::{Bytes, Offset, Prng};
 
 /// The slow, obvious way.
@@ -55,16 +55,16 @@ fn keys_are_those_of_an_ordered_map() {
         let mut splitter = Splitter::new(Bytes::kib(4));
         let (mut model, mut batch) = (Model::default(), Batch::default());
         for _ in 0..4000 {
-            let records: Vec<Record> = (0..dice.below(4))
+            let records: Records = (0..dice.below(4))
                 .map(|_| request(&mut dice, volumes, blocks))
                 .collect();
             splitter.split(&records, &mut batch).unwrap();
             assert_eq!(batch.requests.len(), records.len());
             for (request, record) in batch.requests.iter().zip(&records) {
-                assert_eq!(request.record, *record);
+                assert_eq!(request.record, record);
                 assert_eq!(
                     batch.keys_of(request),
-                    model.split(record, 4096),
+                    model.split(&record, 4096),
                     "{record:?}"
                 );
             }
@@ -108,14 +108,14 @@ fn stretches_say_of_single_blocks_what_requests_say() {
             last = single(&mut dice, &last);
             last
         };
-        let records: Vec<Record> = (0..100).map(next).collect();
+        let records: Records = (0..100).map(next).collect();
         whole.split(&records, &mut batch).unwrap();
         lean.split_lean(&records, &mut lean_batch).unwrap();
         assert!(lean_batch.requests.is_empty());
         assert_eq!(lean_batch.keys, batch.keys);
         assert_eq!(
             lean_batch.times_us(),
-            Some((records[0].time_us, records[99].time_us))
+            Some((records.times_us()[0], records.times_us()[99]))
         );
         let mut requests = batch.requests.iter();
         for stretch in lean_batch.stretches().unwrap() {
@@ -138,7 +138,7 @@ fn a_batch_with_any_other_request_has_no_stretches() {
     };
     for other in [read(0), read(8192)] {
         let (mut splitter, mut batch) = (Splitter::new(Bytes::kib(4)), Batch::default());
-        let records = [read(4096), other, read(4096)];
+        let records = Records::from(&[read(4096), other, read(4096)][..]);
         splitter.split_lean(&records, &mut batch).unwrap();
         assert_eq!(batch.stretches(), None);
         assert_eq!(batch.requests.len(), 3);
@@ -157,7 +157,8 @@ fn the_last_bytes_of_an_address_space_are_a_block_like_others() {
         Offset::new(u64::MAX - 511),
         Bytes::new(512),
     );
-    splitter.split(&[end, end], &mut batch).unwrap();
+    let records = Records::from(&[end, end][..]);
+    splitter.split(&records, &mut batch).unwrap();
     assert_eq!(batch.keys, [0, 0]);
     assert_eq!(splitter.places(), [(VolumeIndex::new(0), u64::MAX >> 9)]);
 }
@@ -166,7 +167,7 @@ fn the_last_bytes_of_an_address_space_are_a_block_like_others() {
 fn sequential_blocks_cost_less_than_a_byte_each() {
     let mut splitter = Splitter::new(Bytes::kib(4));
     let mut batch = Batch::default();
-    let runs: Vec<Record> = (0..1000)
+    let runs: Records = (0..1000)
         .map(|run| {
             let offset = Offset::mib(run);
             Record::new(0, VolumeIndex::new(0), Op::Read, offset, Bytes::mib(1))
@@ -183,7 +184,7 @@ fn blocks_in_random_order_cost_less_than_twelve_bytes_each() {
     let mut splitter = Splitter::new(Bytes::kib(4));
     let mut batch = Batch::default();
     for _ in 0..200 {
-        let some: Vec<Record> = (0..1000)
+        let some: Records = (0..1000)
             .map(|_| {
                 let offset = Offset::new(dice.below(200_000) * 4096);
                 Record::new(0, VolumeIndex::new(0), Op::Read, offset, Bytes::kib(4))

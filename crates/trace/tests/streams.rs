@@ -6,14 +6,14 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use sha2::{Digest, Sha256};
-use trace::{Batch, Options, Splitter, open};
+use trace::{Batch, Options, Records, Splitter, open};
 use units::Bytes;
 
 /// Accesses, distinct blocks and the digest of the keys as little-endian 32-bit numbers.
 fn stream_of(path: &std::path::Path) -> (usize, u32, String) {
     let mut opened = open(path, &Options::default()).unwrap();
     let mut splitter = Splitter::new(Bytes::kib(4));
-    let (mut records, mut batch, mut keys) = (Vec::new(), Batch::default(), Vec::new());
+    let (mut records, mut batch, mut keys) = (Records::new(), Batch::default(), Vec::new());
     while opened.reader.read_batch(&mut records).unwrap() {
         splitter.split(&records, &mut batch).unwrap();
         keys.extend_from_slice(&batch.keys);

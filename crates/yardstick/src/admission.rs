@@ -15,7 +15,7 @@ use policy::admission::sequential::Runs;
 use policy::admission::{Access, Admission, Fate, Refusals, Share, Staged, Verdict, region_of};
 use policy::admission::{Reason, Spec};
 use policy::replacement::{Capacity, Dense, Replacement, Setup};
-use trace::{Batch, Op, Options, Splitter};
+use trace::{Batch, Op, Options, Records, Splitter};
 use units::{Bytes, DiskSlot, Instant, TenantSlot};
 
 /// One block access: which block, and what admission sees of it, in 16 bytes.
@@ -58,7 +58,7 @@ pub fn seen(path: &Path) -> Vec<Seen> {
     let mut opened = trace::open(path, &Options::default())
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut splitter = Splitter::new(Bytes::kib(4));
-    let (mut records, mut batch, mut seen) = (Vec::new(), Batch::default(), Vec::new());
+    let (mut records, mut batch, mut seen) = (Records::new(), Batch::default(), Vec::new());
     let mut runs: Vec<Runs> = Vec::new();
     while opened
         .reader

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use policy::replacement::belady::next_uses;
 use policy::replacement::{Capacity, Dense, Replacement, Setup, Spec};
-use trace::{Batch, Options, Splitter};
+use trace::{Batch, Options, Records, Splitter};
 use units::Bytes;
 
 /// Keys that a policy is given in one call.
@@ -26,7 +26,7 @@ pub fn keys_of(path: &Path) -> Vec<u32> {
     let mut opened = trace::open(path, &Options::default())
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut splitter = Splitter::new(Bytes::kib(4));
-    let (mut records, mut batch, mut keys) = (Vec::new(), Batch::default(), Vec::new());
+    let (mut records, mut batch, mut keys) = (Records::new(), Batch::default(), Vec::new());
     while opened
         .reader
         .read_batch(&mut records)

@@ -58,7 +58,7 @@ fn examine(trace: &Path, arguments: &Arguments) -> Result<Report, CliError> {
     let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
     let mut collector = Collector::new(reading.known(opened.format), reading.block);
     let mut progress = Progress::new("reading");
-    let (mut batch, mut requests) = (Vec::new(), 0);
+    let (mut batch, mut requests) = (trace::Records::new(), 0);
     while opened
         .reader
         .read_batch(&mut batch)

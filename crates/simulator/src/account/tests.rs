@@ -49,7 +49,7 @@ fn pass(run: &mut Run, records: &[Record], batch: usize) {
     let mut splitter = Splitter::new(Bytes::new(BLOCK));
     let mut split = Batch::default();
     for part in records.chunks(batch) {
-        splitter.split(part, &mut split).unwrap();
+        splitter.split(&part.into(), &mut split).unwrap();
         run.batch(&split);
     }
 }

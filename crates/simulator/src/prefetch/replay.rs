@@ -200,14 +200,14 @@ impl Replay<'_> {
 mod tests {
     use super::*;
     use trace::generate::Generator;
-    use trace::{Op, Reader, Record, VolumeIndex, Volumes};
+    use trace::{Op, Reader, Record, Records, VolumeIndex, Volumes};
     use units::Offset;
 
     /// Records of one disk, by block.
-    struct Records(Vec<(Op, u64, u64)>, Volumes);
+    struct Given(Vec<(Op, u64, u64)>, Volumes);
 
-    impl Reader for Records {
-        fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, trace::ReadError> {
+    impl Reader for Given {
+        fn read_batch(&mut self, records: &mut Records) -> Result<bool, trace::ReadError> {
             let record = |(op, first, blocks): (Op, u64, u64)| {
                 let (offset, length) = (Offset::kib(4 * first), Bytes::kib(4 * blocks));
                 Record::new(0, VolumeIndex::new(0), op, offset, length)
@@ -224,7 +224,7 @@ mod tests {
     fn workload(records: &[(Op, u64, u64)]) -> Workload {
         let mut volumes = Volumes::new();
         volumes.intern(&trace::Volume::default());
-        Workload::read(&mut Records(records.to_vec(), volumes)).unwrap()
+        Workload::read(&mut Given(records.to_vec(), volumes)).unwrap()
     }
 
     fn experiment(miners: &str, waste: Waste, ram: Bytes) -> Experiment {

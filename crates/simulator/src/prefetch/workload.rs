@@ -2,7 +2,7 @@
 
 use crate::SimError;
 use prefetch::{Key, Run};
-use trace::{Op, Reader, Record, Volumes};
+use trace::{Op, Reader, Record, Records, Volumes};
 use units::{BLOCK_BYTES, BlockIndex};
 
 /// What a request does to a buffer.
@@ -48,10 +48,10 @@ impl Workload {
     /// # Errors
     /// If it cannot be read, has more than 65,536 volumes, a request beyond the end of any disk, or no reads.
     pub fn read(reader: &mut dyn Reader) -> Result<Self, SimError> {
-        let (mut requests, mut batch) = (Vec::new(), Vec::new());
+        let (mut requests, mut batch) = (Vec::new(), Records::new());
         while reader.read_batch(&mut batch)? {
             for record in &batch {
-                requests.extend(request(record)?);
+                requests.extend(request(&record)?);
             }
         }
         let reads = requests.iter().filter(|one| one.what == What::Read).count() as u64;

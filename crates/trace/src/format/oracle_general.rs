@@ -10,13 +10,11 @@
 //! all are reads. Whole collections are published in this form (`ftp.pdl.cmu.edu/pub/datasets/twemcacheWorkload`,
 //! `s3://cache-datasets`).
 
-use crate::decode::{Fixed, Out, Records, Wrong};
 use crate::format::Entry;
 use crate::format::vscsi::{u32_at, u64_at};
-use crate::keys::Keys;
+use crate::keys::{Keyed, KeyedRecords, Keys};
 use crate::open::stream;
 use crate::recognise::{Guess, Sample, Strength};
-use crate::record::{Op, Record};
 
 pub(super) static ENTRY: Entry = Entry {
     name: "oracle-general",
@@ -24,8 +22,8 @@ pub(super) static ENTRY: Entry = Entry {
     hints: &["oraclegeneral", "oracle"],
     recognise,
     open: |input, options| {
-        let keys = Keys::new(options.key);
-        Ok(stream(input, Records(OracleGeneral { keys }), options))
+        let decoder = KeyedRecords::<OracleGeneral>::new(Keys::new(options.key));
+        Ok(stream(input, decoder, options))
     },
 };
 
@@ -90,28 +88,19 @@ fn looks_like_times(records: &[&[u8]]) -> bool {
     records.len() >= 2 && records.iter().all(|record| u32_at(record, 12) != 0)
 }
 
-struct OracleGeneral {
-    keys: Keys,
-}
+struct OracleGeneral;
 
-impl Fixed for OracleGeneral {
+impl Keyed for OracleGeneral {
     const NAME: &'static str = ENTRY.name;
+    const RECORD_BYTES: usize = RECORD_BYTES;
 
-    fn record_bytes(&self) -> usize {
-        RECORD_BYTES
+    #[inline]
+    fn time_us(record: &[u8]) -> u64 {
+        u64::from(u32_at(record, 0)) * 1_000_000
     }
 
     #[inline]
-    fn record(&mut self, bytes: &[u8], out: &mut Out<'_>) -> Result<(), Wrong> {
-        let time_us = u64::from(u32_at(bytes, 0)) * 1_000_000;
-        let offset = self.keys.offset(u64_at(bytes, 4));
-        let volume = out.only_volume();
-        out.push(Record::new(
-            time_us,
-            volume,
-            Op::Read,
-            offset,
-            self.keys.unit(),
-        ))
+    fn key(record: &[u8]) -> u64 {
+        u64_at(record, 4)
     }
 }

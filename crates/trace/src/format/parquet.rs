@@ -25,7 +25,8 @@ use crate::limits::BATCH_RECORDS;
 use crate::names::{VolumeNames, printable};
 use crate::open::{OpenError, Options};
 use crate::recognise::{Guess, Sample, Strength};
-use crate::record::{ContentHash, Reader, Record, Volumes};
+use crate::record::{ContentHash, Record, Volumes};
+use crate::records::{Reader, Records};
 use crate::seal::table;
 
 pub(super) static ENTRY: Entry = Entry {
@@ -145,7 +146,7 @@ struct Table {
 }
 
 impl Reader for Table {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         records.clear();
         if self.done {
             return Ok(false);
@@ -161,7 +162,7 @@ impl Reader for Table {
 }
 
 impl Table {
-    fn next_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn next_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         while self.rows_left == 0 {
             if self.group == self.reader.num_row_groups() {
                 return Ok(false);
@@ -243,7 +244,7 @@ impl Table {
         &mut self,
         fields: &[Vec<Field>],
         row: usize,
-        records: &mut Vec<Record>,
+        records: &mut Records,
     ) -> Result<(), Wrong> {
         let [time, op, offset, length, vm, volume, response, hash] =
             std::array::from_fn(|column| &fields[column][row]);

@@ -3,13 +3,12 @@
 //! A number is a block's key (see `keys`). Any file is a row of such numbers, so that these formats are never
 //! guessed: `--format raw-u32` or `raw-u64` says what the file is.
 
-use crate::decode::{Fixed, Out, Records, Wrong};
 use crate::format::Entry;
 use crate::format::vscsi::{u32_at, u64_at};
 use crate::input::Input;
-use crate::keys::Keys;
+use crate::keys::{Keyed, KeyedRecords, Keys};
 use crate::open::{Options, stream};
-use crate::record::Reader;
+use crate::records::Reader;
 
 pub(super) static NARROW: Entry = Entry {
     name: "raw-u32",
@@ -28,32 +27,28 @@ pub(super) static WIDE: Entry = Entry {
 };
 
 fn reader<const BYTES: usize>(input: Input, options: &Options) -> Box<dyn Reader> {
-    let format = Raw::<BYTES> {
-        keys: Keys::new(options.key),
-    };
-    stream(input, Records(format), options)
+    let decoder = KeyedRecords::<Raw<BYTES>>::new(Keys::new(options.key));
+    stream(input, decoder, options)
 }
 
 /// Keys of so many bytes: 4 or 8.
-struct Raw<const BYTES: usize> {
-    keys: Keys,
-}
+struct Raw<const BYTES: usize>;
 
-impl<const BYTES: usize> Fixed for Raw<BYTES> {
+impl<const BYTES: usize> Keyed for Raw<BYTES> {
     const NAME: &'static str = if BYTES == 4 { NARROW.name } else { WIDE.name };
+    const RECORD_BYTES: usize = BYTES;
 
-    fn record_bytes(&self) -> usize {
-        BYTES
+    #[inline]
+    fn time_us(_: &[u8]) -> u64 {
+        0
     }
 
     #[inline]
-    fn record(&mut self, bytes: &[u8], out: &mut Out<'_>) -> Result<(), Wrong> {
-        let key = if BYTES == 4 {
-            u32_at(bytes, 0).into()
+    fn key(record: &[u8]) -> u64 {
+        if BYTES == 4 {
+            u32_at(record, 0).into()
         } else {
-            u64_at(bytes, 0)
-        };
-        let volume = out.only_volume();
-        self.keys.read(volume, key, 1, out)
+            u64_at(record, 0)
+        }
     }
 }

@@ -14,7 +14,7 @@
 
 use units::{Bytes, Offset};
 
-use crate::decode::{Decode, Fault, Fixed, Out, Records, Window, Wrong, scaled};
+use crate::decode::{Decode, Fault, Fixed, FixedSize, Out, Window, Wrong, scaled};
 use crate::error::Position;
 use crate::format::Entry;
 use crate::format::vscsi::array_at;
@@ -44,7 +44,7 @@ const SECTOR_BYTES: u64 = 256;
 
 enum Srt {
     Header,
-    Records(Records<Requests>),
+    Records(FixedSize<Requests>),
 }
 
 impl Decode for Srt {
@@ -65,7 +65,7 @@ impl Decode for Srt {
         }
         match memchr::memchr(HEADER_END, header) {
             Some(end) => {
-                *self = Self::Records(Records(Requests::default()));
+                *self = Self::Records(FixedSize(Requests::default()));
                 Ok(end + 1)
             }
             None if window.last || header.len() == LINE_BYTES_MAX => Err(Fault::Truncated {

@@ -14,7 +14,7 @@
 //!
 //! Commands that touch no block (inquiry, mode sense ...) are passed over.
 
-use crate::decode::{Decode, Fault, Fixed, Out, Records, Window, Wrong, scaled};
+use crate::decode::{Decode, Fault, Fixed, FixedSize, Out, Window, Wrong, scaled};
 use crate::error::Position;
 use crate::format::Entry;
 use crate::open::stream;
@@ -86,7 +86,7 @@ fn version_of(bytes: &[u8]) -> Option<Version> {
 /// The decoder, before and after the first record.
 enum Vscsi {
     Unknown,
-    Known(Records<Commands>),
+    Known(FixedSize<Commands>),
 }
 
 impl Decode for Vscsi {
@@ -106,7 +106,7 @@ impl Decode for Vscsi {
                         Wrong::field("version", found, "version 1 or 2"),
                     ));
                 };
-                let mut records = Records(Commands { version });
+                let mut records = FixedSize(Commands { version });
                 let used = records.decode(window, out);
                 *self = Self::Known(records);
                 used
@@ -171,14 +171,17 @@ fn op(command: u16) -> Option<Op> {
     }
 }
 
+#[inline]
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(array_at(bytes, at))
 }
 
+#[inline]
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array_at(bytes, at))
 }
 
+#[inline]
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array_at(bytes, at))
 }

@@ -22,7 +22,8 @@ pub use spec::{FOOTPRINT_BLOCKS_MAX, KINDS, PARTS_MAX, PREFIX, Part, Spec, SpecE
 
 use crate::error::ReadError;
 use crate::limits::BATCH_RECORDS;
-use crate::record::{Op, Reader, Record, Volume, VolumeIndex, Volumes};
+use crate::record::{Op, Record, Volume, VolumeIndex, Volumes};
+use crate::records::{Reader, Records};
 use arrival::Clock;
 use place::Walk;
 use units::{Bytes, Offset, Prng};
@@ -72,7 +73,7 @@ impl Iterator for Generator {
 }
 
 impl Reader for Generator {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         records.clear();
         records.extend(self.by_ref().take(BATCH_RECORDS));
         Ok(!records.is_empty())
@@ -218,9 +219,9 @@ mod tests {
 
     fn generate(text: &str) -> (Vec<Record>, Volumes) {
         let mut generator = Generator::new(&text.parse().unwrap());
-        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        let (mut all, mut batch) = (Vec::new(), Records::new());
         while generator.read_batch(&mut batch).unwrap() {
-            all.extend_from_slice(&batch);
+            all.extend(&batch);
         }
         assert!(!generator.read_batch(&mut batch).unwrap());
         (all, generator.volumes().clone())

@@ -9,6 +9,7 @@ use super::volumes::Rows;
 use super::{Info, SizeBucket, Sizes};
 use crate::format::Format;
 use crate::record::{Op, Record, Volumes};
+use crate::records::Records;
 use crate::splitter::{Batch, SplitError, Splitter};
 use units::Bytes;
 
@@ -90,8 +91,8 @@ impl Views {
     /// How many blocks of this record its VM touches for the first time.
     fn add(&mut self, record: &Record) -> Result<u32, SplitError> {
         let before = self.splitter.distinct();
-        self.splitter
-            .split(std::slice::from_ref(record), &mut self.batch)?;
+        let records: Records = std::iter::once(*record).collect();
+        self.splitter.split(&records, &mut self.batch)?;
         Ok(self.splitter.distinct() - before)
     }
 }
@@ -159,7 +160,7 @@ impl Collector {
     /// # Errors
     /// If there are more distinct blocks than can be numbered. What no system issues is no error here:
     /// it is left out, and told of.
-    pub fn add(&mut self, records: &[Record], volumes: &Volumes) -> Result<(), SplitError> {
+    pub fn add(&mut self, records: &Records, volumes: &Volumes) -> Result<(), SplitError> {
         self.0.add(records, volumes)
     }
 

@@ -14,6 +14,7 @@ use super::warnings::{self, Evidence, Seen};
 use super::{Count, VolumeInfo};
 use crate::limits::REQUEST_BYTES_MAX;
 use crate::record::{Op, Record, Volumes};
+use crate::records::Records;
 use crate::splitter::{Batch, SplitError, Splitter};
 use units::{Bytes, SECTOR_BYTES};
 
@@ -57,7 +58,6 @@ pub(super) struct Signs<L> {
     look: L,
     splitter: Splitter,
     batch: Batch,
-    sane: Vec<Record>,
     requests: u64,
     origin_us: Option<u64>,
     operations: Operations,
@@ -75,6 +75,12 @@ pub(super) struct Signs<L> {
 /// beyond lie hashed keys and negative numbers.
 const PLAUSIBLE_OFFSET_MAX: u64 = 1 << 50;
 
+/// Whether a system can have issued a request like this: its blocks can be looked at.
+fn is_possible(record: &Record) -> bool {
+    let is_long = record.op.carries_data() && record.length > REQUEST_BYTES_MAX;
+    !is_long && record.offset.checked_add(record.length).is_some()
+}
+
 impl<L: Look> Signs<L> {
     /// No record yet, of a trace that says so much, in blocks of that size.
     ///
@@ -86,7 +92,6 @@ impl<L: Look> Signs<L> {
             look,
             splitter: Splitter::new(block),
             batch: Batch::default(),
-            sane: Vec::new(),
             requests: 0,
             origin_us: None,
             operations: Operations::default(),
@@ -106,29 +111,28 @@ impl<L: Look> Signs<L> {
     /// # Errors
     /// If there are more distinct blocks than can be numbered. What no system issues is no error here:
     /// it is left out, and told of.
-    pub(super) fn add(&mut self, records: &[Record], volumes: &Volumes) -> Result<(), SplitError> {
+    pub(super) fn add(&mut self, records: &Records, volumes: &Volumes) -> Result<(), SplitError> {
         self.splitter.know(volumes);
-        let mut sane = std::mem::take(&mut self.sane);
-        sane.clear();
         let mut first = self.requests + 1;
         for record in records {
-            self.requests += 1;
-            if self.is_sane(record) {
-                sane.push(*record);
-                continue;
-            }
-            // Those before it first: blocks are looked at in order.
-            self.add_sane(&sane, first)?;
-            sane.clear();
-            first = self.requests + 1;
+            self.count(&record);
         }
-        self.add_sane(&sane, first)?;
-        self.sane = sane;
+        if records.iter().all(|record| is_possible(&record)) {
+            return self.add_possible(records, first);
+        }
+        let rows: Vec<Record> = records.iter().collect();
+        for run in rows.chunk_by(|one, next| is_possible(one) == is_possible(next)) {
+            if is_possible(&run[0]) {
+                self.add_possible(&run.into(), first)?;
+            }
+            first += run.len() as u64;
+        }
         Ok(())
     }
 
-    /// Counts a record, and tells whether its blocks can be looked at.
-    fn is_sane(&mut self, record: &Record) -> bool {
+    /// Counts a record, and what of it no system issues or caches cannot use.
+    fn count(&mut self, record: &Record) {
+        self.requests += 1;
         if self.known.time {
             self.clock.add(record.time_us);
             self.look.time(record.time_us);
@@ -146,13 +150,12 @@ impl<L: Look> Signs<L> {
         let (offset, is_data) = (record.offset.get(), record.op.carries_data());
         let number = self.requests;
         let place = |seen: &mut Seen| seen.add(number, offset, bytes);
-        let is_long = is_data && bytes > REQUEST_BYTES_MAX.get();
-        if is_long || offset.checked_add(bytes).is_none() {
+        if !is_possible(record) {
             place(&mut self.impossible);
-            return false;
+            return;
         }
         if !is_data {
-            return true;
+            return;
         }
         if bytes == 0 {
             place(&mut self.empty);
@@ -160,10 +163,11 @@ impl<L: Look> Signs<L> {
         if offset >= PLAUSIBLE_OFFSET_MAX {
             place(&mut self.implausible);
         }
-        let block = self.splitter.block().get();
+        // A power of two.
+        let within = self.splitter.block().get() - 1;
         if !offset.is_multiple_of(SECTOR_BYTES) {
             place(&mut self.unaligned);
-        } else if bytes > 0 && bytes.is_multiple_of(block) && !offset.is_multiple_of(block) {
+        } else if bytes > 0 && bytes & within == 0 && offset & within != 0 {
             place(&mut self.misaligned);
         }
         // One that divides stays: most offsets take one division.
@@ -171,21 +175,18 @@ impl<L: Look> Signs<L> {
             self.offsets_divisor = divisor(self.offsets_divisor, offset);
         }
         self.look.sized(record);
-        true
     }
 
     /// Takes in records whose blocks can be looked at; the first of them has that number.
-    fn add_sane(&mut self, records: &[Record], first: u64) -> Result<(), SplitError> {
-        if let (None, [record, ..]) = (self.origin_us, records) {
-            self.origin_us = Some(record.time_us);
-        }
+    fn add_possible(&mut self, records: &Records, first: u64) -> Result<(), SplitError> {
+        self.origin_us = self.origin_us.or(records.times_us().first().copied());
         let origin_us = self.origin_us.unwrap_or(0);
-        self.splitter.split(records, &mut self.batch)?;
-        for (number, request) in (first..).zip(&self.batch.requests) {
-            let (record, keys) = (&request.record, self.batch.keys_of(request));
+        self.splitter.split_lean(records, &mut self.batch)?;
+        for (at, (number, record)) in (first..).zip(records).enumerate() {
+            let keys = self.batch.keys_at(at);
             let is_image = self.batch.role(record.volume).is_image;
             if !record.op.carries_data() || keys.is_empty() {
-                self.look.blocks(record, None, is_image)?;
+                self.look.blocks(&record, None, is_image)?;
                 continue;
             }
             let access = Access {
@@ -194,18 +195,18 @@ impl<L: Look> Signs<L> {
                 keys,
             };
             let may_be_copy = self.look.may_be_copy(&access);
-            self.copies.add(record, number, may_be_copy);
-            self.look.blocks(record, Some(access), is_image)?;
+            self.copies.add(&record, number, may_be_copy);
+            self.look.blocks(&record, Some(access), is_image)?;
         }
         Ok(())
     }
 
     /// Takes in the times of the next records, and nothing else of them.
-    pub(super) fn add_times(&mut self, records: &[Record]) {
-        self.requests += records.len() as u64;
+    pub(super) fn add_times(&mut self, times_us: &[u64]) {
+        self.requests += times_us.len() as u64;
         if self.known.time {
-            for record in records {
-                self.clock.add(record.time_us);
+            for time_us in times_us {
+                self.clock.add(*time_us);
             }
         }
     }

@@ -8,12 +8,13 @@ use super::copies::{COPY_REQUESTS_MAX, COPY_TIME_US_MAX};
 use super::signs::{Access, Look, Signs};
 use super::warnings::{Severity, Warning};
 use crate::error::ReadError;
-use crate::record::{Reader, Record, Volumes};
+use crate::record::{Record, Volumes};
+use crate::records::{Reader, Records};
 use crate::splitter::SplitError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Bytes;
 
-/// How many records are looked at whole.
+/// How many records are looked at whole, and the rest of the batch of the last of them.
 const WHOLE_MAX: usize = 1 << 18;
 
 /// What ruins a study of a trace that is being read, or was.
@@ -109,14 +110,16 @@ struct Watched {
 }
 
 impl Watched {
-    fn look(&mut self, records: &[Record]) {
-        let (whole, rest) = records.split_at(self.left.min(records.len()));
-        self.left -= whole.len();
+    fn look(&mut self, records: &Records) {
+        if self.left == 0 {
+            self.signs.add_times(records.times_us());
+            return;
+        }
+        self.left = self.left.saturating_sub(records.len());
         // Whoever reads on is told of what cannot be numbered.
-        if self.signs.add(whole, self.reader.volumes()).is_err() {
+        if self.signs.add(records, self.reader.volumes()).is_err() {
             self.left = 0;
         }
-        self.signs.add_times(rest);
     }
 
     fn judge(&mut self) {
@@ -127,7 +130,7 @@ impl Watched {
 }
 
 impl Reader for Watched {
-    fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+    fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
         let more = self.reader.read_batch(records)?;
         if more {
             self.look(records);
@@ -158,7 +161,7 @@ mod tests {
     struct Given(Vec<Record>, Volumes);
 
     impl Reader for Given {
-        fn read_batch(&mut self, records: &mut Vec<Record>) -> Result<bool, ReadError> {
+        fn read_batch(&mut self, records: &mut Records) -> Result<bool, ReadError> {
             records.clear();
             let count = self.0.len().min(1_000);
             records.extend(self.0.drain(..count));
@@ -193,7 +196,7 @@ mod tests {
         };
         let given = Given(records.map(record).collect(), volumes);
         let (mut reader, watch) = Watch::over(Box::new(given), EVERYTHING, Bytes::kib(4));
-        let mut batch = Vec::new();
+        let mut batch = Records::new();
         while reader.read_batch(&mut batch).unwrap() {}
         watch.ruins().iter().map(|warning| warning.code).collect()
     }

@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use units::Bytes;
-
-use crate::record::{Op, Record, Role, VolumeIndex};
+use crate::record::{Record, Role, VolumeIndex};
+use crate::records::{Records, Stretch};
 
 /// A record and the keys of its blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,25 +13,6 @@ pub struct Request {
     pub record: Record,
     /// Its part of [`Batch::keys`].
     pub keys: Range<u32>,
-}
-
-/// Requests that follow each other and differ only in time and place: reads or writes of one block each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
-    /// Their volume.
-    pub volume: VolumeIndex,
-    /// What they ask, a read or a write.
-    pub op: Op,
-    /// The length of each.
-    pub length: Bytes,
-    /// How many there are, at least one.
-    pub count: u32,
-}
-
-impl Stretch {
-    fn has(&self, record: &Record) -> bool {
-        self.volume == record.volume && self.op == record.op && self.length == record.length
-    }
 }
 
 /// Requests with the blocks that they access, in the order of the trace.
@@ -65,6 +45,18 @@ impl Batch {
         &self.keys[request.keys.start as usize..request.keys.end as usize]
     }
 
+    /// The blocks of the request at a place, whether the requests are there or not.
+    ///
+    /// # Panics
+    /// If there are fewer requests.
+    #[inline]
+    pub(crate) fn keys_at(&self, place: usize) -> &[u32] {
+        match self.requests.get(place) {
+            Some(request) => self.keys_of(request),
+            None => &self.keys[place..=place],
+        }
+    }
+
     /// Whose a volume of these requests is; its own if the splitter was told nothing
     /// ([`super::Splitter::know`]).
     #[inline]
@@ -73,30 +65,16 @@ impl Batch {
         known.copied().unwrap_or(Role::own(volume))
     }
 
-    /// Notes a request for one block in the stretch that it goes on or begins.
-    #[inline]
-    pub(super) fn note(&mut self, record: &Record) {
-        match self.stretches.last_mut() {
-            Some(stretch) if stretch.has(record) => stretch.count += 1,
-            _ => self.stretches.push(Stretch {
-                volume: record.volume,
-                op: record.op,
-                length: record.length,
-                count: 1,
-            }),
-        }
-    }
-
     /// Empty, for these records of volumes with these roles.
-    pub(super) fn begin(&mut self, records: &[Record], roles: &Arc<[Role]>) {
+    pub(super) fn begin(&mut self, records: &Records, roles: &Arc<[Role]>) {
         self.requests.clear();
         self.keys.clear();
         self.stretches.clear();
         if !Arc::ptr_eq(&self.roles, roles) {
             self.roles = Arc::clone(roles);
         }
-        let ends = records.first().zip(records.last());
-        self.times_us = ends.map(|(first, last)| (first.time_us, last.time_us));
+        let times_us = records.times_us();
+        self.times_us = times_us.first().copied().zip(times_us.last().copied());
         self.keys.reserve(records.len());
     }
 
@@ -105,15 +83,16 @@ impl Batch {
         u32::try_from(self.keys.len()).expect("a batch names few blocks")
     }
 
-    /// Says no more that each request reads or writes one block.
-    pub(super) fn forget_stretches(&mut self) {
-        self.stretches.clear();
+    /// Says that each request reads or writes one block.
+    pub(super) fn set_stretches(&mut self, records: &Records) {
+        let stretches = records.stretches().map(|(stretch, _)| *stretch);
+        self.stretches.extend(stretches);
     }
 
     /// Adds requests that have one key each.
-    pub(super) fn add_singles(&mut self, records: &[Record]) {
-        let request = |(record, key): (&Record, u32)| Request {
-            record: *record,
+    pub(super) fn add_singles(&mut self, records: &Records) {
+        let request = |(record, key)| Request {
+            record,
             keys: key..key + 1,
         };
         self.requests.extend(records.iter().zip(0..).map(request));

@@ -15,7 +15,7 @@
 //! the whole file ends with a seal, packed or not (see [`crate::seal`]).
 
 use super::{Conversion, Output, Source, WriteError, Written, is_packed};
-use crate::record::{Op, Record, Volume};
+use crate::record::{Op, Volume};
 use crate::seal::{Form, Tally};
 use std::io::{self, Write};
 
@@ -198,7 +198,7 @@ pub(super) fn convert(
         CsvWriter::new(output, is_packed(conversion.path), &comments).map_err(failed)?;
     let nowhere = Volume::default();
     let mut rows = 0;
-    let read = source.each(|records: &[Record], reader| {
+    let read = source.each(|records, reader| {
         rows += records.len() as u64;
         let volumes = reader.volumes();
         for record in records {

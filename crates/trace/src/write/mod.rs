@@ -16,7 +16,7 @@ pub use csv::{CSV_HEADER, CsvWriter};
 pub use output::Output;
 
 use crate::error::ReadError;
-use crate::record::{Reader, Record};
+use crate::records::{Reader, Records};
 use crate::splitter::SplitError;
 use std::fmt;
 use std::io;
@@ -172,9 +172,9 @@ impl Source<'_> {
     /// Hands out all records, batch by batch.
     fn each(
         self,
-        mut take: impl FnMut(&[Record], &dyn Reader) -> Result<(), WriteError>,
+        mut take: impl FnMut(&Records, &dyn Reader) -> Result<(), WriteError>,
     ) -> Result<u64, WriteError> {
-        let (mut batch, mut read) = (Vec::new(), 0);
+        let (mut batch, mut read) = (Records::new(), 0);
         while self.reader.read_batch(&mut batch)? {
             take(&batch, self.reader)?;
             read += batch.len() as u64;

@@ -10,7 +10,8 @@
 //! [`crate::seal::table`]). Columns are packed with zstd.
 
 use super::{Conversion, Output, Source, WriteError, Written};
-use crate::record::{Op, Reader, Record, Volume};
+use crate::record::{Op, Record, Volume};
+use crate::records::{Reader, Records};
 use crate::seal::{Tallied, table};
 use ::parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use ::parquet::column::writer::ColumnWriter;
@@ -126,17 +127,16 @@ impl Table {
         })
     }
 
-    fn add(&mut self, mut records: &[Record], reader: &dyn Reader) -> Result<()> {
+    fn add(&mut self, records: &Records, reader: &dyn Reader) -> Result<()> {
         let known = self.names.len();
         for (_, Volume { vm, name }) in reader.volumes().iter().skip(known) {
             self.names
                 .push([ByteArray::from(vm.as_str()), ByteArray::from(name.as_str())]);
         }
-        while !records.is_empty() {
+        let mut left = records.iter();
+        while left.len() > 0 {
             let room = GROUP_ROWS - self.rows.len();
-            let (now, later) = records.split_at(records.len().min(room));
-            self.rows.extend_from_slice(now);
-            records = later;
+            self.rows.extend(left.by_ref().take(room));
             if self.rows.len() == GROUP_ROWS {
                 self.write_group()?;
             }

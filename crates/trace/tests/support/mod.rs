@@ -49,7 +49,7 @@ pub(crate) fn open_bytes(bytes: &[u8], options: &Options) -> Result<Opened, Open
 
 /// Every request as a line.
 pub(crate) fn requests(opened: &mut Opened) -> Result<Vec<String>, ReadError> {
-    let (mut records, mut lines) = (Vec::new(), Vec::new());
+    let (mut records, mut lines) = (trace::Records::new(), Vec::new());
     while opened.reader.read_batch(&mut records)? {
         for record in &records {
             let volume = opened.reader.volumes().get(record.volume).unwrap();

@@ -8,7 +8,7 @@ use simulator::device::DeviceSettings;
 use std::path::{Path, PathBuf};
 use strategies::Strategy;
 use trace::generate::{PREFIX, Spec};
-use trace::{Op, Options, Record};
+use trace::{Op, Options, Record, Records};
 use units::{BLOCK_BYTES, Bytes, Duration};
 
 /// Arguments of `sim migrate`.
@@ -297,12 +297,12 @@ fn recorded(trace: &Path) -> Result<Vec<Record>, CliError> {
     let failed = |error: &dyn std::error::Error| CliError::of(Exit::Failed, error);
     let opened = trace::open(trace, &Options::default());
     let mut reader = opened.map_err(|error| failed(&error))?.reader;
-    let (mut all, mut batch) = (Vec::new(), Vec::new());
+    let (mut all, mut batch) = (Vec::new(), Records::new());
     while reader
         .read_batch(&mut batch)
         .map_err(|error| failed(&error))?
     {
-        all.extend(batch.drain(..).filter(|record| record.op != Op::Flush));
+        all.extend(batch.iter().filter(|record| record.op != Op::Flush));
     }
     Ok(moves::setup::dense(all))
 }
