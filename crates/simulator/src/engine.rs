@@ -27,9 +27,10 @@ use trace::{Batch, Reader, Records, Splitter};
 const PACKS_QUEUED: usize = 2;
 /// Blocks after which a pack goes out: a worker's wake-up, some microseconds, is then less than a nanosecond
 /// a block.
-const PACK_KEYS: usize = 1 << 14;
-/// Requests after which it goes out, for traces of many requests with few blocks.
-const PACK_REQUESTS: usize = 1 << 13;
+const PACK_KEYS: usize = 1 << 15;
+/// Requests after which it goes out, for traces of many requests with few blocks: with the keys, all packs take 2 MiB.
+/// Batches without requests have none.
+const PACK_REQUESTS: usize = 6 << 10;
 
 /// Batches that travel together.
 #[derive(Debug, Default)]
@@ -103,7 +104,7 @@ impl<'a> Source<'a> {
                 break;
             }
             keys += batch.keys.len();
-            requests += self.records.len();
+            requests += batch.requests.len();
             each(batch);
             pack.filled += 1;
         }
