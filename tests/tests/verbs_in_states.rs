@@ -242,6 +242,7 @@ const TABLE: &str = "\
 | `vm set NAME --reset` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
 | `cache set flash --hysteresis 0.2` | done | done | done | done | done | done | done | done | done | unreachable |
 | `cache set flash --reset` | done | done | done | done | done | done | done | done | done | unreachable |
+| `overview` | done | done | done | done | done | done | done | done | done | unreachable |
 | `status` | done | done | done | done | done | done | done | done | done | unreachable |
 | `top --once --interval 200ms` | done | done | done | done | done | done | done | done | done | unreachable |
 | `resources` | done | done | done | done | done | done | done | done | done | unreachable |

@@ -27,6 +27,7 @@ use refusal::Refusal;
 use crate::Control;
 use crate::assembly::Seen;
 use crate::event_log::EventLog;
+use crate::glance::{DiskOrder, VmOrder};
 use crate::guest_sockets::GuestSockets;
 use crate::history::History;
 use crate::metrics::{self, Scrape};
@@ -185,7 +186,7 @@ pub(crate) fn metrics_router(control: Arc<Control>, shown: Shown) -> Router {
         show_metrics,
         show_document
     ),
-    components(schemas(OfDirty, Missed))
+    components(schemas(OfDirty, Missed, VmOrder, DiskOrder))
 )]
 struct Document;
 

@@ -147,6 +147,9 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "  do: look at it");
         assert_eq!(lines[2..4], ["problem: Disk 'b' waits.", "  do: mend it"]);
-        assert!(text.contains("75.0%: 1.0 MiB read"), "{text}");
+        assert!(
+            text.contains("75.0%: 1.00MiB read, 256KiB from origins"),
+            "{text}"
+        );
     }
 }
