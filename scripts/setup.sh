@@ -90,7 +90,8 @@ if [ "$what" = all ] || [ "$what" = packages ]; then
     for tool in cargo-deb@3.8.0 cargo-generate-rpm@0.21.1 cargo-cyclonedx@0.5.9; do
         [ -x "target/tools/packages/bin/${tool%@*}" ] && continue
         echo "setup: installing ${tool%@*} (a minute, once)"
-        cargo install --locked --quiet --debug --root target/tools/packages "$tool"
+        CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=false \
+            cargo install --locked --quiet --debug --root target/tools/packages "$tool"
     done
 fi
 if [ "$what" = developer ]; then

@@ -17,16 +17,16 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// Makes them in a folder of the lab.
+    /// Makes them in a folder of the lab, of one kind (`deb`, `rpm`) or `both`.
     ///
     /// # Errors
     ///
     /// When a program is not built, or a maker of packages fails.
-    pub fn make(lab: &Lab, version: &str) -> anyhow::Result<Self> {
+    pub fn make(lab: &Lab, version: &str, kind: &str) -> anyhow::Result<Self> {
         let folder = lab.path(&format!("packages-{version}"));
         let mut make = Command::new(script("packages"));
         make.args([hearth::program()?, hearth::built("hearth-guest")?]);
-        make.arg(version).arg(&folder);
+        make.arg(version).arg(&folder).arg(kind);
         run(&mut make)?;
         Ok(Self { folder })
     }

@@ -35,7 +35,7 @@ fn files(listing: &str) -> BTreeSet<String> {
 #[test]
 fn debian_and_rpm_packages_have_the_files_that_make_install_puts_in_place() {
     scenario(DEBIAN_TOOLS, |lab| {
-        let packages = Packages::make(lab, "0.1.0")?;
+        let packages = Packages::make(lab, "0.1.0", "both")?;
         for name in [
             "hearth",
             "hearth-monitor",
@@ -134,8 +134,8 @@ fn an_empty_debian_is_installed_upgraded_under_a_guest_and_cleared() {
     }
     scenario(&[DEBIAN_TOOLS, GUEST_TOOLS].concat(), |lab| {
         let kit = GuestKit::build()?;
-        let older = Packages::make(lab, "0.1.0")?;
-        let newer = Packages::make(lab, "0.1.1")?;
+        let older = Packages::make(lab, "0.1.0", "deb")?;
+        let newer = Packages::make(lab, "0.1.1", "deb")?;
         let debian = Debian::boot(lab)?;
         debian.install(&older, &ALL)?;
         for unit in ["hearth.service", "hearth.socket", "hearth-monitor.service"] {
