@@ -12,7 +12,7 @@ use e2e::{
 };
 
 const ALL: [&str; 3] = ["hearth", "hearth-monitor", "hearth-dashboards"];
-const FILES: u64 = 400;
+const FILES: u64 = 6000;
 
 const CONFIGURATION: &str = "\
 [[cache]]
@@ -149,7 +149,7 @@ fn an_empty_debian_is_installed_upgraded_under_a_guest_and_cleared() {
         configure(&debian, kit.disk(lab)?.path())?;
         let socket = debian.live("/run/hearth/nbd.sock");
         let steps = format!(
-            "write,dir=/var/probe,from=1,files={FILES},kib=16+read,dir=/srv/files+verify,dir=/var/probe,through={FILES}"
+            "write,dir=/var/probe,from=1,files={FILES},kib=4+read,dir=/srv/files+verify,dir=/var/probe,through={FILES}"
         );
         let guest = Guest::boot(lab, &kit, &socket, "disk", "guest", &steps)?;
         write_on(&guest, 5)?;
