@@ -1,6 +1,6 @@
-//! A browser without a window, driven by WebDriver: what a page shows, what its console said, where its requests went.
+//! A browser without a window, driven by `WebDriver`: what a page shows, what its console said, where its requests went.
 //!
-//! The protocol is JSON over HTTP (W3C WebDriver); the media that a page is shown on and its network come by the browser's own
+//! The protocol is JSON over HTTP (W3C `WebDriver`); the media that a page is shown on and its network come by the browser's own
 //! protocol, which the driver passes on. So one file speaks it, and no crate does.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -15,7 +15,7 @@ use crate::{Lab, Process, SHORT, free_port, wait_until};
 /// What a test with a browser needs.
 pub const BROWSER_TOOLS: [&str; 2] = ["chromium", "chromedriver"];
 
-/// The key under which WebDriver names an element.
+/// The key under which `WebDriver` names an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// A browser with one window. It ends with this.
@@ -265,7 +265,7 @@ fn ask(port: u16, method: &str, path: &str, body: Option<&Value>) -> anyhow::Res
     Ok(answer["value"].clone())
 }
 
-/// The bytes of a base64 text, as WebDriver has pictures.
+/// The bytes of a base64 text, as `WebDriver` has pictures.
 fn base64(text: &str) -> anyhow::Result<Vec<u8>> {
     let (mut bytes, mut bits, mut held) = (Vec::new(), 0_u32, 0_u32);
     for symbol in text.bytes().filter(|symbol| *symbol != b'=') {
