@@ -13,7 +13,7 @@ const IDLE_HALVES: u64 = 7;
 /// The segment with which a flash of this size wastes least, from [`SEGMENT_BYTES_MIN`] to
 /// [`SEGMENT_BYTES_DEFAULT`].
 ///
-/// Of `p` pages each, segments lose 4` / p` of the flash to their own pages and 3.5` * p / pages` of the flash to
+/// Of `p` pages each, segments lose `4 / p` of the flash to their own pages and `3.5 * p / pages` to
 /// segments that are free or open. The sum is least where both are equal, and of two powers of two the one is taken
 /// that is nearer by ratio. So a flash of 1.75 GiB and more has segments of 4 MiB, and one of 64 MiB has 512 KiB.
 pub fn segment_bytes_for(capacity: Bytes) -> Bytes {
@@ -37,7 +37,9 @@ mod tests {
         let of = |capacity| segment_bytes_for(capacity);
         assert_eq!(of(Bytes::new(0)), SEGMENT_BYTES_MIN);
         assert_eq!(of(Bytes::mib(1)), SEGMENT_BYTES_MIN);
+        assert_eq!(of(Bytes::mib(16)), Bytes::kib(256));
         assert_eq!(of(Bytes::mib(64)), Bytes::kib(512));
+        assert_eq!(of(Bytes::mib(255)), Bytes::mib(1));
         assert_eq!(of(Bytes::mib(1_792)), Bytes::mib(2));
         assert_eq!(of(Bytes::mib(1_793)), SEGMENT_BYTES_DEFAULT);
         assert_eq!(of(Bytes::gib(16 << 10)), SEGMENT_BYTES_DEFAULT);
