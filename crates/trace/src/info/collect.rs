@@ -76,6 +76,8 @@ struct Detail {
 #[derive(Clone, Debug)]
 struct Views {
     splitter: Splitter,
+    /// The record that is looked at.
+    records: Records,
     batch: Batch,
 }
 
@@ -84,6 +86,7 @@ impl Views {
         Self {
             // It is not told the volumes, so each VM's view of an image is a volume of its own.
             splitter: Splitter::new(block),
+            records: Records::new(),
             batch: Batch::default(),
         }
     }
@@ -91,8 +94,9 @@ impl Views {
     /// How many blocks of this record its VM touches for the first time.
     fn add(&mut self, record: &Record) -> Result<u32, SplitError> {
         let before = self.splitter.distinct();
-        let records: Records = std::iter::once(*record).collect();
-        self.splitter.split(&records, &mut self.batch)?;
+        self.records.clear();
+        self.records.push(*record);
+        self.splitter.split(&self.records, &mut self.batch)?;
         Ok(self.splitter.distinct() - before)
     }
 }
