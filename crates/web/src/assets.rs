@@ -1,12 +1,13 @@
 //! The files of the page.
 
+use std::borrow::Cow;
 use xxhash_rust::xxh3::Xxh3;
 
 /// A file, as a browser gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asset {
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: Cow<'static, [u8]>,
     /// What they are: a value of `Content-Type`.
     pub kind: &'static str,
     /// How long a browser may keep them: a value of `Cache-Control`.
@@ -77,7 +78,7 @@ impl Page {
     pub fn at(&self, path: &str) -> Option<Asset> {
         if path == "/" {
             return Some(Asset {
-                bytes: self.index.clone(),
+                bytes: Cow::Owned(self.index.clone()),
                 kind: HTML,
                 caching: super::ANEW,
             });
@@ -85,7 +86,7 @@ impl Page {
         let name = path.strip_prefix(&self.folder)?.strip_prefix('/')?;
         let (_, kind, bytes) = FILES.iter().find(|(known, ..)| *known == name)?;
         Some(Asset {
-            bytes: bytes.to_vec(),
+            bytes: Cow::Borrowed(bytes),
             kind,
             caching: super::FOR_EVER,
         })
@@ -115,7 +116,7 @@ mod tests {
     fn the_index_names_files_that_are_there_and_has_no_script_or_style_of_its_own() {
         let page = Page::default();
         let index = page.at("/").unwrap();
-        let index = String::from_utf8(index.bytes).unwrap();
+        let index = String::from_utf8(index.bytes.into_owned()).unwrap();
         let mut named = 0;
         for piece in index.split("=\"/").skip(1) {
             let (path, _) = piece.split_once('"').unwrap();
