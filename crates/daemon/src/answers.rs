@@ -283,14 +283,24 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> Di
     }
 }
 
+/// Blocks read that were here, on flash or in memory.
+pub(super) fn found(stats: &cache::DiskStats) -> u64 {
+    let in_memory = stats.read_block_staged_hits + stats.read_block_hot_hits;
+    stats.read_block_hits + in_memory + stats.read_block_ahead_hits
+}
+
+/// Whether a disk keeps something from its origin, or may.
+pub(super) fn keeps(served: &shard::DiskStatus) -> bool {
+    let is_locked = matches!(served.dirty.state, cache::DestageState::Locked(_));
+    served.policy == cache::WritePolicy::Back || is_locked || !served.dirty.logged.is_zero()
+}
+
 /// What a disk keeps from its origin; none for one that keeps nothing.
 fn write_back(served: &shard::DiskStatus, now: Instant) -> Option<WriteBackStatus> {
-    let (dirty, settings) = (&served.dirty, &served.write_back);
-    let is_back = served.policy == cache::WritePolicy::Back;
-    let is_locked = matches!(dirty.state, cache::DestageState::Locked(_));
-    if !is_back && !is_locked && dirty.logged.is_zero() {
+    if !keeps(served) {
         return None;
     }
+    let (dirty, settings) = (&served.dirty, &served.write_back);
     let (state, reason, failing) = destage(dirty.state, now);
     Some(WriteBackStatus {
         settings: WriteBackSettings {

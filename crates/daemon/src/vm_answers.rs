@@ -1,5 +1,6 @@
 //! From the shards' words about VMs and base images to those of the API.
 
+use super::answers::found;
 use super::exports::image_export;
 use super::flash_size::FlashSize;
 use super::guest_sockets::GuestSockets;
@@ -260,8 +261,7 @@ fn add(counters: &mut VmCounters, disk: &shard::DiskStatus) {
     let stats = &disk.stats;
     counters.read_requests += stats.read_requests;
     counters.write_requests += stats.write_requests;
-    let in_memory = stats.read_block_staged_hits + stats.read_block_hot_hits;
-    counters.read_block_hits += stats.read_block_hits + in_memory + stats.read_block_ahead_hits;
+    counters.read_block_hits += found(stats);
     counters.read_block_staged_hits += stats.read_block_staged_hits;
     counters.read_block_hot_hits += stats.read_block_hot_hits;
     counters.read_block_ahead_hits += stats.read_block_ahead_hits;

@@ -1,7 +1,7 @@
 //! The admin API's paths of the cluster.
 
 use super::Answer;
-use super::glance::{asked, senseless};
+use super::glance::{asked, sensible};
 use crate::Control;
 use crate::cluster::View;
 use crate::glance::Asked;
@@ -68,7 +68,7 @@ pub(super) async fn show_fleet(
     State(view): State<Option<Arc<View>>>,
     which: Result<Query<WhichDisks>, QueryRejection>,
 ) -> Answer<FleetRows> {
-    let Query(which) = which.map_err(|error| senseless(&error))?;
+    let which = sensible(which)?;
     let asked = asked(which.search.as_deref(), which.after, which.limit)?;
     let all = seen_by(view.as_deref())?.look().await;
     Ok(Json(fleet(all, &asked)))
@@ -84,9 +84,7 @@ fn fleet(all: ClusterStatus, asked: &Asked) -> FleetRows {
             .any(|text| asked.finds(text))
     });
     disks.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
-    let total = disks.len() as u64;
-    let (rows, more) = asked.page(disks, |disk| disk.id.as_str());
-    let last = rows.last().filter(|_| more);
+    let page = asked.page(disks, |disk| disk.id.as_str());
     let hosts = all.hosts.into_iter().map(|host| FleetHost {
         name: host.name,
         version: host.says.version,
@@ -98,9 +96,9 @@ fn fleet(all: ClusterStatus, asked: &Asked) -> FleetRows {
         here: all.here,
         store: all.store,
         hosts: hosts.collect(),
-        total,
-        next: last.map(|disk| disk.id.clone()),
-        rows,
+        total: page.total,
+        next: page.last_before_more().map(|disk| disk.id.clone()),
+        rows: page.rows,
     }
 }
 

@@ -6,6 +6,7 @@
 //! ```
 
 use super::refusal::Refusal;
+use super::write_back::query;
 use crate::Control;
 use crate::event_log::{Asked, EventLog, Look};
 use crate::settings;
@@ -106,8 +107,7 @@ pub(super) async fn show_events(
     headers: HeaderMap,
     which: Result<Query<Which>, QueryRejection>,
 ) -> Result<Response, Refusal> {
-    let Query(which) =
-        which.map_err(|error| Problem::new(ProblemKind::Invalid, error.body_text()))?;
+    let which = query(which)?;
     let asked = asked(&which)?;
     let log = &source.log;
     let number = |id: &str| {

@@ -1,5 +1,6 @@
 //! The admin API's paths of what is seen at a glance: the host, rows of VMs and disks, points of charts.
 
+use super::write_back::query;
 use super::{Answer, Shared};
 use crate::Control;
 use crate::cluster::View;
@@ -67,7 +68,7 @@ pub(super) async fn list_vm_rows(
     State(control): Shared,
     which: Result<Query<WhichVms>, QueryRejection>,
 ) -> Answer<VmRows> {
-    let Query(which) = which.map_err(|error| senseless(&error))?;
+    let which = sensible(which)?;
     let asked = asked(which.search.as_deref(), which.after, which.limit)?;
     Ok(Json(
         AtAGlance::of(control.observer())
@@ -104,7 +105,7 @@ pub(super) async fn list_disk_rows(
     State(control): Shared,
     which: Result<Query<WhichDisks>, QueryRejection>,
 ) -> Answer<DiskRows> {
-    let Query(which) = which.map_err(|error| senseless(&error))?;
+    let which = sensible(which)?;
     let asked = asked(which.search.as_deref(), which.after, which.limit)?;
     let observer = AtAGlance::of(control.observer());
     Ok(Json(
@@ -132,7 +133,7 @@ pub(super) async fn show_history(
     State(history): State<Arc<History>>,
     which: Result<Query<WhichPoints>, QueryRejection>,
 ) -> Answer<Points> {
-    let Query(which) = which.map_err(|error| senseless(&error))?;
+    let which = sensible(which)?;
     let names: Vec<&str> = match which.series.as_deref() {
         Some(names) => names.split(',').filter(|name| !name.is_empty()).collect(),
         None => SERIES.to_vec(),
@@ -166,7 +167,8 @@ pub(super) fn asked(
     Asked::new(search, after, limit).map_err(|detail| Problem::new(ProblemKind::Invalid, detail))
 }
 
-pub(super) fn senseless(error: &QueryRejection) -> Problem {
-    Problem::new(ProblemKind::Invalid, error.body_text())
-        .with_remedy("GET /v1/openapi.json shows what may be asked")
+/// What is asked, if that makes sense.
+pub(super) fn sensible<Q>(which: Result<Query<Q>, QueryRejection>) -> Result<Q, Problem> {
+    let remedy = "GET /v1/openapi.json shows what may be asked";
+    query(which).map_err(|problem| problem.with_remedy(remedy))
 }

@@ -1,7 +1,7 @@
 //! The paths that change a disk, bring what its origin lacks to it, and let it go.
 
 use super::names::DiskName;
-use super::{Answer, Body, Refusal, Shared, parse, to_the_end};
+use super::{Answer, Body, Shared, parse, to_the_end};
 use crate::Control;
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Problem};
@@ -21,10 +21,10 @@ pub(super) fn routes() -> Router<Arc<Control>> {
         .route("/v1/disks/{name}/barrier", post(barrier))
 }
 
-pub(super) fn query<Q>(query: Result<Query<Q>, QueryRejection>) -> Result<Q, Refusal> {
+pub(super) fn query<Q>(query: Result<Query<Q>, QueryRejection>) -> Result<Q, Problem> {
     match query {
         Ok(Query(query)) => Ok(query),
-        Err(error) => Err(Problem::new(ProblemKind::Invalid, error.body_text()).into()),
+        Err(error) => Err(Problem::new(ProblemKind::Invalid, error.body_text())),
     }
 }
 

@@ -8,7 +8,7 @@ mod sums;
 
 pub(super) use pages::Asked;
 pub(super) use rows::{DiskOrder, VmOrder};
-pub(super) use sums::{flash, latency};
+pub(super) use sums::{flash, found_of_read, latency};
 
 use super::registry::Entry;
 use super::shards::{Pulse, Pulses};

@@ -44,14 +44,33 @@ impl Asked {
         self.search.is_empty() || text.to_lowercase().contains(&self.search)
     }
 
-    /// The rows of the page out of sorted ones, and whether there are more behind it. A row that has gone meanwhile is no
-    /// place to go on from: the page is the first one.
-    pub(crate) fn page<T>(&self, rows: Vec<T>, name: impl Fn(&T) -> &str) -> (Vec<T>, bool) {
+    /// The page out of sorted rows. A row that has gone meanwhile is no place to go on from: the page is the first one.
+    pub(crate) fn page<T>(&self, rows: Vec<T>, name: impl Fn(&T) -> &str) -> Page<T> {
         let last = self.after.as_deref();
         let place = last.and_then(|last| rows.iter().position(|row| name(row) == last));
         let from = place.map_or(0, |place| place + 1);
-        let more = rows.len() > from + self.limit;
-        (rows.into_iter().skip(from).take(self.limit).collect(), more)
+        Page {
+            total: rows.len() as u64,
+            has_more: rows.len() > from + self.limit,
+            rows: rows.into_iter().skip(from).take(self.limit).collect(),
+        }
+    }
+}
+
+/// A page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Page<T> {
+    /// Rows of all pages.
+    pub(crate) total: u64,
+    /// Those of this page.
+    pub(crate) rows: Vec<T>,
+    has_more: bool,
+}
+
+impl<T> Page<T> {
+    /// The row behind which the next page begins; none if there is no next page.
+    pub(crate) fn last_before_more(&self) -> Option<&T> {
+        self.rows.last().filter(|_| self.has_more)
     }
 }
 
@@ -72,16 +91,19 @@ mod tests {
         let mut seen: Vec<&str> = Vec::new();
         loop {
             let asked = Asked::new(None, after, Some(2)).unwrap();
-            let (page, more) = asked.page(rows(), |row| row);
-            after = page.last().map(ToString::to_string);
-            seen.extend(page);
-            if !more {
+            let page = asked.page(rows(), |row| row);
+            assert_eq!(page.total, 5);
+            after = page.last_before_more().map(ToString::to_string);
+            seen.extend(page.rows);
+            if after.is_none() {
                 break;
             }
         }
         assert_eq!(seen, rows());
         let gone = Asked::new(None, Some("z".to_owned()), Some(1)).unwrap();
-        assert_eq!(gone.page(rows(), |row| row), (vec!["a"], true));
+        let first = gone.page(rows(), |row| row);
+        assert_eq!(first.rows, ["a"]);
+        assert_eq!(first.last_before_more(), Some(&"a"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::pages::{Asked, largest};
 use super::sums::{found_of_read, quantiles};
 use super::{Glance, Look, health};
-use crate::answers::{destage, seconds};
+use crate::answers::{destage, keeps, seconds};
 use api::rows::{DiskRow, DiskRows, VmRow, VmRows};
 use configuration::Name;
 use serde::Deserialize;
@@ -55,13 +55,11 @@ impl Glance<'_> {
         let found = vms.filter(|(name, _)| asked.finds(name.as_str()));
         let mut rows: Vec<VmRow> = found.map(|(name, looks)| vm_row(name, &looks)).collect();
         rows.sort_by(|a, b| vm_order(order, a, b));
-        let total = rows.len() as u64;
-        let (rows, more) = asked.page(rows, |row| row.name.as_str());
-        let last = rows.last().filter(|_| more);
+        let page = asked.page(rows, |row| row.name.as_str());
         VmRows {
-            total,
-            next: last.map(|row| row.name.clone()),
-            rows,
+            total: page.total,
+            next: page.last_before_more().map(|row| row.name.clone()),
+            rows: page.rows,
         }
     }
 
@@ -73,13 +71,11 @@ impl Glance<'_> {
         let rows = looks.map(disk_row);
         let mut rows: Vec<DiskRow> = rows.filter(|row| !back || row.destage.is_some()).collect();
         rows.sort_by(|a, b| disk_order(order, a, b));
-        let total = rows.len() as u64;
-        let (rows, more) = asked.page(rows, |row| row.name.as_str());
-        let last = rows.last().filter(|_| more);
+        let page = asked.page(rows, |row| row.name.as_str());
         DiskRows {
-            total,
-            next: last.map(|row| row.name.clone()),
-            rows,
+            total: page.total,
+            next: page.last_before_more().map(|row| row.name.clone()),
+            rows: page.rows,
         }
     }
 }
@@ -157,9 +153,7 @@ fn disk_row(look: Look<'_>) -> DiskRow {
     let Some((disk, now)) = look.served else {
         return bare;
     };
-    let dirty = &disk.dirty;
-    let is_locked = matches!(dirty.state, cache::DestageState::Locked(_));
-    let keeps = disk.policy == cache::WritePolicy::Back || is_locked || !dirty.logged.is_zero();
+    let (dirty, keeps) = (&disk.dirty, keeps(disk));
     DiskRow {
         write_policy: disk.policy.into(),
         destage: keeps.then(|| destage(dirty.state, now).0),

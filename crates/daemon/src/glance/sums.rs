@@ -1,7 +1,7 @@
 //! Sums over all disks and caches.
 
 use super::Glance;
-use crate::answers::seconds;
+use crate::answers::{found, seconds};
 use api::overview::{DirtySums, FlashSums, LatencySums, Quantiles, ReadSums};
 use api::types::CacheStatus;
 use shard::{Histogram, RequestTimes, ShardStatus};
@@ -47,11 +47,9 @@ impl Glance<'_> {
 }
 
 /// Blocks that were found here, and blocks that were read.
-pub(super) fn found_of_read(disk: &shard::DiskStatus) -> (u64, u64) {
-    let stats = &disk.stats;
-    let in_memory = stats.read_block_staged_hits + stats.read_block_hot_hits;
-    let found = stats.read_block_hits + in_memory + stats.read_block_ahead_hits;
-    (found, found + stats.read_block_misses)
+pub(crate) fn found_of_read(disk: &shard::DiskStatus) -> (u64, u64) {
+    let found = found(&disk.stats);
+    (found, found + disk.stats.read_block_misses)
 }
 
 /// How long requests took, of all caches together.

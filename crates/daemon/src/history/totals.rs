@@ -1,6 +1,8 @@
 //! What all caches together have counted at a moment, and what came between two moments.
 
 use super::points::{SERIES, Values};
+use crate::answers::seconds;
+use crate::glance::found_of_read;
 use crate::shards::{Pulse, Pulses};
 use shard::{Histogram, RequestTimes, ShardStatus};
 use units::BLOCK_BYTES;
@@ -37,17 +39,13 @@ impl Totals {
     fn add(&mut self, shard: &ShardStatus) {
         for disk in &shard.disks {
             let stats = &disk.stats;
-            let in_memory = stats.read_block_staged_hits + stats.read_block_hot_hits;
-            let found = stats.read_block_hits + in_memory + stats.read_block_ahead_hits;
+            let (found, read) = found_of_read(disk);
             self.found_blocks += found;
-            self.read_blocks += found + stats.read_block_misses;
+            self.read_blocks += read;
             self.read_bytes += stats.read_bytes;
             self.origin_read_bytes += stats.origin_read_bytes;
             self.dirty_bytes += disk.dirty.distinct.get();
-            let oldest = disk
-                .dirty
-                .oldest
-                .map_or(0.0, |age| age.to_std().as_secs_f64());
+            let oldest = disk.dirty.oldest.map_or(0.0, seconds);
             self.dirty_oldest_seconds = self.dirty_oldest_seconds.max(oldest);
         }
         let times = shard.request_times();
@@ -102,11 +100,10 @@ struct Times {
 
 impl Times {
     fn since(now: &Histogram, then: &Histogram) -> Self {
+        let since = now.since(then).filter(|since| since.count() > 0);
         let quantile = |thousandths| {
-            let since = now.since(then).filter(|since| since.count() > 0);
-            since.map_or(f64::NAN, |since| {
-                since.quantile(thousandths).to_std().as_secs_f64()
-            })
+            let since = since.as_ref();
+            since.map_or(f64::NAN, |since| seconds(since.quantile(thousandths)))
         };
         Self {
             p50: quantile(500),
