@@ -37,7 +37,6 @@ mod late;
 mod limits;
 mod link;
 mod operation;
-mod order;
 mod unstable;
 mod work;
 

@@ -277,7 +277,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::OpId;
+    use range_order::OpId;
 
     /// A link that carried nonsense when this had been asked.
     fn garbled(kind: PieceKind, command: u16) -> Link {

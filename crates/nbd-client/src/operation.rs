@@ -5,16 +5,8 @@ use crate::abilities::Abilities;
 use crate::unstable::Change;
 use block_io::{Buf, IoError, OriginVerb, Slice, Token};
 use nbd_protocol::{CommandFlags, Errno};
+use range_order::OpId;
 use units::Instant;
-
-/// Names an operation for as long as the origin is open; ascending in the order of submission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct OpId(pub(crate) u64);
-
-impl OpId {
-    /// No operation comes before it.
-    pub(crate) const FIRST: Self = Self(0);
-}
 
 /// A part of an operation that is one request on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@
 //!
 //! # Order
 //! Of two operations on a common range of which one changes it, the later one is sent when the
-//! earlier one has ended (`order.rs`). So the server has at most one change of a byte before it,
+//! earlier one has ended (`range_order`). So the server has at most one change of a byte before it,
 //! no read sees a change that may still fail, and the last change that was acknowledged is the
 //! last that was carried out, in whatever order the server works.
 //!
@@ -45,11 +45,11 @@ use crate::abilities::{Abilities, Payload};
 use crate::guard::{Guard, holds};
 use crate::late::Late;
 use crate::limits;
-use crate::operation::{Failure, FlushState, Op, OpId, Owner, Piece, PieceKind, Request, Verb};
-use crate::order::Order;
+use crate::operation::{Failure, FlushState, Op, Owner, Piece, PieceKind, Request, Verb};
 use crate::unstable::{Change, Unstable};
 use block_io::{BufPool, ErrorNumbers, OriginDone, OriginOp, Slice, Token};
 use nbd_protocol::{Errno, Terms};
+use range_order::{Effect, OpId, Order};
 use smallvec::{SmallVec, smallvec};
 use std::collections::{BTreeMap, VecDeque};
 use units::{Duration, Instant};
@@ -85,6 +85,16 @@ pub(crate) struct Work {
     numbers: ErrorNumbers,
 }
 
+/// Whether the later of two operations on a common range waits for the earlier one.
+fn must_wait(earlier: Effect, later: Effect) -> bool {
+    match (earlier, later) {
+        (Effect::Read, Effect::Read) => false,
+        (Effect::Change, Effect::Change) => holds(Guard::ChangesInOrder),
+        (Effect::Change, Effect::Read) => holds(Guard::ReadsAfterChanges),
+        (Effect::Read, Effect::Change) => holds(Guard::ChangesAfterReads),
+    }
+}
+
 impl Work {
     pub(crate) fn new(terms: &Terms, read_only: bool, time: Duration, pool: BufPool) -> Self {
         Self {
@@ -93,7 +103,7 @@ impl Work {
             time,
             pool,
             ops: BTreeMap::new(),
-            order: Order::default(),
+            order: Order::new(must_wait),
             waiting: VecDeque::new(),
             late: Late::default(),
             unstable: Unstable::default(),
@@ -168,7 +178,12 @@ impl Work {
     /// Puts an operation behind those that came before it. A flush has no range and waits for none.
     fn may_begin(&mut self, id: OpId) -> bool {
         let op = &self.ops[&id];
-        op.length == 0 || self.order.enter(id, op.offset, op.end(), op.is_change())
+        let effect = if op.is_change() {
+            Effect::Change
+        } else {
+            Effect::Read
+        };
+        op.length == 0 || self.order.enter(id, op.offset, op.end(), effect)
     }
 
     /// Hands out up to `room` requests to be sent now.

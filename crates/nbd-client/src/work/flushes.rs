@@ -6,8 +6,9 @@
 
 use super::Work;
 use crate::guard::{Guard, holds};
-use crate::operation::{FlushState, OpId, Piece, PieceKind, Request};
+use crate::operation::{FlushState, Piece, PieceKind, Request};
 use nbd_protocol::{CommandFlags, wire};
+use range_order::OpId;
 
 impl Work {
     /// One flush for all operations that wait for one now.

@@ -2,8 +2,9 @@
 
 use super::Work;
 use crate::guard::{Guard, holds};
-use crate::operation::{Failure, Op, OpId, Owner, Verb};
+use crate::operation::{Failure, Op, Owner, Verb};
 use block_io::{IoError, OriginDone};
+use range_order::OpId;
 use units::{Duration, Instant};
 
 impl Work {

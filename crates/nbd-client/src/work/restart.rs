@@ -3,8 +3,8 @@
 use super::Work;
 use crate::abilities::Abilities;
 use crate::guard::{Guard, holds};
-use crate::operation::{Op, OpId, Owner, Verb};
-use crate::order::Order;
+use crate::operation::{Op, Owner, Verb};
+use range_order::{OpId, Order};
 use crate::unstable::Change;
 use block_io::OriginDone;
 use nbd_protocol::Terms;
@@ -29,7 +29,7 @@ impl Work {
             // The stream that carried it has ended: it has happened, or never will.
             self.doubt(*id, late.offset, late.end());
         }
-        self.order = Order::default();
+        self.order = Order::new(super::must_wait);
         self.waiting.clear();
         self.repeating = 0;
         self.ops.values_mut().for_each(Op::rewind);

@@ -75,10 +75,11 @@ pub(super) const TABLE: &[Crate] = &[
         "crates/nbd-protocol",
         &["units", "block-io"],
     ),
+    pure("range-order", "crates/range-order", &["units"]),
     pure(
         "nbd-client",
         "crates/nbd-client",
-        &["guards", "units", "block-io", "nbd-protocol"],
+        &["guards", "units", "block-io", "nbd-protocol", "range-order"],
     ),
     pure("vhost-protocol", "crates/vhost-protocol", &["units"]),
     pure("link-protocol", "crates/link-protocol", &["units"]),
@@ -212,6 +213,7 @@ pub(super) const TABLE: &[Crate] = &[
             "ring",
             "nbd-protocol",
             "nbd-client",
+            "range-order",
         ],
     ),
     shell(

@@ -1,7 +1,7 @@
 //! Which operations are under way where, and which have to wait for others.
 //!
-//! Of two operations on a common range of which one changes it, the later one begins when the earlier
-//! one has ended. Operations that only read go together.
+//! Of two operations on a common range the later one begins when the earlier one has ended, if a [`Rule`]
+//! says so. Usually that is where one of them changes the range: operations that only read go together.
 //!
 //! ```text
 //!   enter ──► nothing earlier in its way ────────────► begins
@@ -12,10 +12,29 @@
 //! overlaps `[offset, end)` begins within `2^c` before `offset`, or inside. So a search looks at little
 //! more than what it finds, whether requests are of 512 bytes or of a whole disk.
 
-use crate::guard::{Guard, holds};
-use crate::operation::OpId;
 use std::collections::BTreeSet;
 use units::Map;
+
+/// Names an operation. Its issuer numbers operations in the order in which they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(pub u64);
+
+impl OpId {
+    /// No operation has a smaller number.
+    pub const FIRST: Self = Self(0);
+}
+
+/// What an operation does with its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The bytes stay as they are.
+    Read,
+    /// The bytes may be others afterwards.
+    Change,
+}
+
+/// Whether the later of two operations on a common range has to wait for the earlier one: `rule(earlier, later)`.
+pub type Rule = fn(Effect, Effect) -> bool;
 
 /// Classes of lengths: 1, 2, up to 4, up to 8, ... bytes.
 const CLASSES: usize = 65;
@@ -24,7 +43,7 @@ const CLASSES: usize = 65;
 struct Claim {
     offset: u64,
     end: u64,
-    changes: bool,
+    effect: Effect,
     /// Earlier operations that are in its way.
     waits_for: usize,
     /// Later ones that have counted this one.
@@ -37,44 +56,42 @@ impl Claim {
         (u64::BITS - (length - 1).leading_zeros()) as usize
     }
 
-    fn is_in_the_way_of(&self, later: &Self) -> bool {
+    fn is_in_the_way_of(&self, later: &Self, rule: Rule) -> bool {
         let overlap = self.offset < later.end && later.offset < self.end;
-        let ordered = match (self.changes, later.changes) {
-            (false, false) => false,
-            (true, true) => holds(Guard::ChangesInOrder),
-            (true, false) => holds(Guard::ReadsAfterChanges),
-            (false, true) => holds(Guard::ChangesAfterReads),
-        };
-        overlap && ordered
+        overlap && rule(self.effect, later.effect)
     }
 }
 
 /// The operations that have a range, in the order in which they came.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub struct Order {
+    rule: Rule,
     claims: Map<OpId, Claim>,
     /// Where each begins, by class.
     starts: [BTreeSet<(u64, OpId)>; CLASSES],
 }
 
-impl Default for Order {
-    fn default() -> Self {
+impl Order {
+    /// Of no operations yet.
+    pub fn new(rule: Rule) -> Self {
         Self {
+            rule,
             claims: Map::default(),
             starts: [const { BTreeSet::new() }; CLASSES],
         }
     }
-}
 
-impl Order {
     /// Takes in an operation on `[offset, end)`, later than all that are here. True if it may begin;
     /// if not, [`Order::leave`] names it when it may.
-    pub(crate) fn enter(&mut self, id: OpId, offset: u64, end: u64, changes: bool) -> bool {
+    ///
+    /// # Panics
+    /// If the range is empty.
+    pub fn enter(&mut self, id: OpId, offset: u64, end: u64, effect: Effect) -> bool {
         assert!(offset < end, "an operation has a range");
         let mut claim = Claim {
             offset,
             end,
-            changes,
+            effect,
             waits_for: 0,
             followers: Vec::new(),
         };
@@ -86,7 +103,7 @@ impl Order {
             let from = (offset.saturating_sub(longest), OpId::FIRST);
             for (_, other) in starts.range(from..(end, OpId::FIRST)) {
                 let other = self.claims.get_mut(other).expect("it has a start");
-                if other.is_in_the_way_of(&claim) {
+                if other.is_in_the_way_of(&claim, self.rule) {
                     other.followers.push(id);
                     claim.waits_for += 1;
                 }
@@ -100,7 +117,7 @@ impl Order {
 
     /// An operation has ended, or is not to begin any more. Returns those that may begin now, earlier
     /// ones first.
-    pub(crate) fn leave(&mut self, id: OpId) -> Vec<OpId> {
+    pub fn leave(&mut self, id: OpId) -> Vec<OpId> {
         let Some(claim) = self.claims.remove(&id) else {
             return Vec::new();
         };
@@ -121,6 +138,8 @@ impl Order {
 mod tests {
     use super::*;
     use units::Prng;
+
+    const USUAL: Rule = |earlier, later| (earlier, later) != (Effect::Read, Effect::Read);
 
     /// The same by looking at all pairs.
     #[derive(Default)]
@@ -147,14 +166,15 @@ mod tests {
     fn an_operation_begins_when_no_earlier_one_is_in_its_way() {
         for seed in 0..300 {
             let mut dice = Prng::new(seed);
-            let (mut order, mut model) = (Order::default(), Model::default());
+            let (mut order, mut model) = (Order::new(USUAL), Model::default());
             let mut begun = BTreeSet::new();
             for id in 0..120 {
                 let length = 1 << dice.below(9);
                 let length = 1 + dice.below(length);
                 let offset = dice.below(512);
                 let changes = dice.one_in(2);
-                if order.enter(OpId(id), offset, offset + length, changes) {
+                let effect = if changes { Effect::Change } else { Effect::Read };
+                if order.enter(OpId(id), offset, offset + length, effect) {
                     begun.insert(id);
                 }
                 model.here.push((id, offset, offset + length, changes));
@@ -173,9 +193,9 @@ mod tests {
 
     #[test]
     fn a_range_of_any_length_is_found() {
-        let mut order = Order::default();
-        assert!(order.enter(OpId(1), 0, u64::MAX, true));
-        assert!(!order.enter(OpId(2), u64::MAX - 1, u64::MAX, false));
+        let mut order = Order::new(USUAL);
+        assert!(order.enter(OpId(1), 0, u64::MAX, Effect::Change));
+        assert!(!order.enter(OpId(2), u64::MAX - 1, u64::MAX, Effect::Read));
         assert_eq!(order.leave(OpId(1)), [OpId(2)]);
         assert_eq!(order.leave(OpId(1)), []);
     }
