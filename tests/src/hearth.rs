@@ -236,6 +236,11 @@ impl DiskSettings {
         Self::new(name, &format!("file = '{}'", path.display()))
     }
 
+    /// The same with these keys of the origin.
+    pub fn on_file_with(name: &str, path: &Path, keys: &str) -> Self {
+        Self::new(name, &format!("file = '{}', {keys}", path.display()))
+    }
+
     fn new(name: &str, origin: &str) -> Self {
         Self {
             text: format!("\n[[disk]]\nname = '{name}'\norigin = {{ {origin} }}\n"),

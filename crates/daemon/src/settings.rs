@@ -168,6 +168,7 @@ pub fn origin(origin: &OriginConfig) -> OriginSpec {
         OriginConfig::File(origin) => OriginSpec::File(FileSpec {
             path: origin.file.clone(),
             direct: origin.direct,
+            request_timeout: origin.request_timeout.0,
         }),
         OriginConfig::Nbd(origin) => OriginSpec::Nbd(nbd_origin(origin)),
     }

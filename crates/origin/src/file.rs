@@ -17,6 +17,9 @@
 //! once. `Doubt` keeps what that may be, and no flush succeeds before it is written again. Where the
 //! page cache is used it is let go, so that readers see what the file has.
 //!
+//! A file of this host's own is looked at on the spot before each change. One of another file system (NFS, FUSE, ...) is
+//! looked at through the ring, because its server may not answer.
+//!
 //! What waits for an `fdatasync` shares it with its neighbours ([`FileSyncs`]). A write with FUA is one
 //! operation where the device has such ([`writes_through`]).
 
@@ -24,6 +27,7 @@ mod doubt;
 mod format;
 mod kind;
 mod open;
+mod patience;
 mod qemu_locks;
 mod ranges;
 mod zeroing;
@@ -34,8 +38,8 @@ pub use open::{OpenedFile, measure, open};
 
 use crate::{Origin, Sources};
 use block_io::{
-    Buf, BufPool, ErrorNumbers, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Since,
-    Slice, Token,
+    Buf, BufPool, ErrorNumbers, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb,
+    PAGE_BYTES, Since, Slice, Token,
 };
 use doubt::{Change, Doubt};
 use ring::{Completion, FileSyncs, Op, Ring, Source, writes_through};
@@ -60,6 +64,8 @@ enum Flight {
     Discard { token: Token, change: Change },
     /// A step of a write-zeroes is.
     Zero(Zero),
+    /// The file was looked at: a change of it may begin.
+    Look(OriginOp),
     /// The page cache has forgotten what a failed sync left there; these waited for that sync.
     Forget { ended: Vec<Token>, error: IoError },
 }
@@ -71,7 +77,7 @@ impl Flight {
             Self::Write(Write { change, .. })
             | Self::Discard { change, .. }
             | Self::Zero(Zero { change, .. }) => Some(change),
-            Self::Read { .. } | Self::Forget { .. } => None,
+            Self::Read { .. } | Self::Look(_) | Self::Forget { .. } => None,
         }
     }
 }
@@ -100,6 +106,8 @@ pub struct FileOrigin {
     geometry: OriginGeometry,
     memory_align: usize,
     regular: bool,
+    /// Its file system is this host's own, so that looking at the file takes no time.
+    local: bool,
     writes_through: bool,
     source: Source,
     pool: BufPool,
@@ -128,6 +136,7 @@ impl FileOrigin {
             geometry: opened.geometry,
             memory_align: opened.memory_align,
             regular: opened.regular,
+            local: opened.local,
             source: ring.source(),
             pool: pool.clone(),
             flights: Slab::new(),
@@ -324,6 +333,7 @@ impl FileOrigin {
                 }
             }
             Flight::Zero(zero) => self.zeroed(zero, completion.result),
+            Flight::Look(op) => self.looked(op, completion),
             // A file system that cannot forget has no pages that it could have given up.
             Flight::Forget { ended, error } => {
                 self.end_all(ended, Err(error));
@@ -331,33 +341,32 @@ impl FileOrigin {
             }
         }
     }
-}
 
-impl Origin for FileOrigin {
-    fn geometry(&self) -> OriginGeometry {
-        self.geometry
+    fn refuse(&mut self, op: OriginOp, error: IoError) {
+        self.ended.push(OriginDone {
+            token: op.token,
+            buf: op.verb.into_buf(),
+            result: Err(error),
+            volatile: false,
+            passes: false,
+        });
     }
 
-    fn submit(&mut self, op: OriginOp, _now: Instant) {
+    /// Begins a change whose file was looked at, unless the file has become shorter.
+    fn looked(&mut self, op: OriginOp, completion: Completion) {
+        match (completion.result, completion.buf) {
+            (Ok(_), Some(status)) if size_in(&status) >= self.geometry.size => self.begin(op),
+            (Err(error), _) => {
+                let error = self.numbers.kind_of(op.token, &error);
+                self.refuse(op, error);
+            }
+            (Ok(_), _) => self.refuse(op, IoError::Failed),
+        }
+    }
+
+    /// Begins what was checked.
+    fn begin(&mut self, op: OriginOp) {
         let token = op.token;
-        let changes = matches!(
-            op.verb,
-            OriginVerb::Write { .. } | OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. }
-        );
-        let mut checked = op.verb.check(&self.geometry);
-        if changes && checked.is_ok() && self.has_shrunk() {
-            checked = Err(IoError::Failed);
-        }
-        if let Err(error) = checked {
-            self.ended.push(OriginDone {
-                token,
-                buf: op.verb.into_buf(),
-                result: Err(error),
-                volatile: false,
-                passes: false,
-            });
-            return;
-        }
         let change = |offset: Offset, length: u64| {
             let first = offset.get();
             self.doubt.begin(first..first + length)
@@ -393,6 +402,30 @@ impl Origin for FileOrigin {
                 durable: fua.then(|| self.syncs.now()),
                 step: self.first_step(may_unmap),
             }),
+        }
+    }
+}
+
+impl Origin for FileOrigin {
+    fn geometry(&self) -> OriginGeometry {
+        self.geometry
+    }
+
+    fn submit(&mut self, op: OriginOp, _now: Instant) {
+        let changes = matches!(
+            op.verb,
+            OriginVerb::Write { .. } | OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. }
+        );
+        let looks = changes && self.regular;
+        match op.verb.check(&self.geometry) {
+            Err(error) => self.refuse(op, error),
+            Ok(()) if looks && !self.local => {
+                let file = Rc::clone(&self.file);
+                let buf = self.pool.take(PAGE_BYTES);
+                self.go(Flight::Look(op), Op::Stat { file, buf });
+            }
+            Ok(()) if looks && self.has_shrunk() => self.refuse(op, IoError::Failed),
+            Ok(()) => self.begin(op),
         }
     }
 
@@ -454,6 +487,14 @@ impl Origin for FileOrigin {
     }
 }
 
+/// The size in a `struct statx`.
+#[allow(clippy::host_endian_bytes, reason = "the kernel counts in host order")]
+fn size_in(status: &[u8]) -> Bytes {
+    const AT: usize = std::mem::offset_of!(libc::statx, stx_size);
+    let size = status[AT..].first_chunk().expect("a page");
+    Bytes::new(u64::from_ne_bytes(*size))
+}
+
 const fn punch() -> FallocateFlags {
     FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE)
 }
@@ -486,7 +527,10 @@ mod tests {
         let path = folder.path().join("image");
         std::fs::write(&path, [0; 8192]).unwrap();
         let direct = false;
-        let spec = FileSpec { path, direct };
+        let spec = FileSpec {
+            direct,
+            ..FileSpec::new(path)
+        };
         let mut opened = open(&spec, false).unwrap();
         // No write succeeds, as if the kernel had a reason.
         opened.fd = std::fs::File::open(&spec.path).unwrap().into();

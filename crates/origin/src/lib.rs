@@ -21,6 +21,7 @@ pub mod memory;
 pub mod nbd;
 mod open;
 mod spec;
+mod timed;
 
 pub use file::ImageFormat;
 pub use identity::Identity;

@@ -38,6 +38,20 @@ pub struct FileSpec {
     /// Whether to go around the host's page cache where the file system allows it. Hearth
     /// keeps what is worth keeping on flash; a second copy in RAM only costs memory.
     pub direct: bool,
+    /// How long a request may take before it ends with an error, and opening, too: a file whose server is gone
+    /// would hold them for ever.
+    pub request_timeout: Duration,
+}
+
+impl FileSpec {
+    /// This file around the page cache, with a minute for each request.
+    pub fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            direct: true,
+            request_timeout: Duration::from_secs(60),
+        }
+    }
 }
 
 impl fmt::Display for FileSpec {

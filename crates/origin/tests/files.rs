@@ -10,10 +10,7 @@ use std::path::Path;
 use units::{Bytes, DiskSlot, Duration, Instant, Offset};
 
 fn spec(path: &Path) -> OriginSpec {
-    OriginSpec::File(FileSpec {
-        path: path.to_owned(),
-        direct: true,
-    })
+    OriginSpec::File(FileSpec::new(path.to_owned()))
 }
 
 fn folder_with_image(length: u64) -> (tempfile::TempDir, std::path::PathBuf) {

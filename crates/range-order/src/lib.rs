@@ -173,7 +173,11 @@ mod tests {
                 let length = 1 + dice.below(length);
                 let offset = dice.below(512);
                 let changes = dice.one_in(2);
-                let effect = if changes { Effect::Change } else { Effect::Read };
+                let effect = if changes {
+                    Effect::Change
+                } else {
+                    Effect::Read
+                };
                 if order.enter(OpId(id), offset, offset + length, effect) {
                     begun.insert(id);
                 }

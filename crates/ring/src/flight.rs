@@ -289,6 +289,7 @@ impl Flights {
                     opcode::Fadvise::new(fd(&file), whole, libc::POSIX_FADV_DONTNEED).build();
                 (entry, Cargo::Bare { _fd: file })
             }
+            Op::Stat { file, buf } => load_stat(file, buf),
             Op::PollIn { fd } => load_poll(fd, libc::POLLIN, false),
             Op::PollEach { fd } => load_poll(fd, libc::POLLIN, true),
             // The kernel tells of all that unasked.
@@ -315,6 +316,19 @@ fn fd(owned: &OwnedFd) -> types::Fd {
 
 fn length_u32(length: usize) -> u32 {
     u32::try_from(length).expect("one operation moves less than 4 GiB")
+}
+
+fn load_stat(file: Rc<OwnedFd>, mut buf: Buf) -> (squeue::Entry, Cargo) {
+    assert!(
+        buf.len() >= size_of::<libc::statx>(),
+        "a status fits its buffer"
+    );
+    let target = buf.as_mut_ptr().cast();
+    let entry = opcode::Statx::new(fd(&file), c"".as_ptr(), target)
+        .flags(libc::AT_EMPTY_PATH)
+        .mask(libc::STATX_BASIC_STATS)
+        .build();
+    (entry, Cargo::Fill { _fd: file, buf })
 }
 
 fn load_read(

@@ -72,6 +72,13 @@ pub enum Op {
         /// What to forget.
         file: Rc<OwnedFd>,
     },
+    /// Asks what a file is now (`statx` of an open file): the kernel's `struct statx` comes back in `buf`.
+    Stat {
+        /// Which file.
+        file: Rc<OwnedFd>,
+        /// Comes back with the completion, on failure too; a page or more.
+        buf: Buf,
+    },
     /// Receives at least one byte, or none at the end of the stream, into `buf[start..end]`.
     Recv {
         /// What to receive from.
@@ -127,7 +134,8 @@ impl Op {
             | Self::Write { .. }
             | Self::Fsync { .. }
             | Self::Fallocate { .. }
-            | Self::Forget { .. } => true,
+            | Self::Forget { .. }
+            | Self::Stat { .. } => true,
             Self::Signal { .. }
             | Self::Recv { .. }
             | Self::Send { .. }

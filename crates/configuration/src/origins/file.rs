@@ -2,10 +2,13 @@
 
 use super::OriginConfig;
 use super::keys::keys;
+use super::times;
 use crate::fault::{Fault, absolute};
+use crate::text::Text;
 use crate::words::OriginFormat;
 use serde::Serialize;
 use std::path::PathBuf;
+use units::Duration;
 use utoipa::ToSchema;
 
 /// A file or block device.
@@ -20,6 +23,9 @@ pub struct FileOrigin {
     /// Whether its bytes are the disk's although they look like an image of another format.
     #[schema(required = false)]
     pub format: OriginFormat,
+    /// How long a request may take, and opening: a file whose server is gone would hold them for ever.
+    #[schema(value_type = Option<String>, example = "1min")]
+    pub request_timeout: Text<Duration>,
 }
 
 keys! {
@@ -30,11 +36,12 @@ keys! {
 
 impl Keys {
     /// The origin, if it is of this kind.
-    pub(super) fn origin(self) -> Option<FileOrigin> {
+    pub(super) fn origin(self, times: &times::Keys) -> Option<FileOrigin> {
         let default = FileOrigin::new(self.file?);
         Some(FileOrigin {
             direct: self.direct.unwrap_or(default.direct),
             format: self.format.unwrap_or(default.format),
+            request_timeout: times.request_timeout(default.request_timeout),
             ..default
         })
     }
@@ -47,6 +54,7 @@ impl FileOrigin {
             file,
             direct: true,
             format: OriginFormat::default(),
+            request_timeout: Text(Duration::from_secs(60)),
         }
     }
 

@@ -1,21 +1,24 @@
 //! Where a disk's bytes live: the kinds of origins, and what the configuration says of each.
 //!
 //! A kind is a file here: its keys with their defaults and what they may be, and its canonical text. It
-//! has a line in the table below. An origin is of the kind whose first key is written (`file`, `nbd`);
+//! has a line in the table below. Times that several kinds have are in `times`. An origin is of the kind whose first key is written (`file`, `nbd`);
 //! keys of other kinds mean nothing to it.
 
 mod file;
 mod keys;
 mod nbd;
+mod times;
 
 pub use file::FileOrigin;
 pub use nbd::NbdOrigin;
 
 use super::fault::Fault;
+use super::text::Text;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
+use units::Duration;
 use utoipa::ToSchema;
 
 /// Defines [`OriginConfig`] and how it is read: a variant, its type and its module for each kind.
@@ -31,6 +34,7 @@ macro_rules! origins {
         /// What is written of each kind.
         #[derive(Default)]
         struct Written {
+            times: times::Keys,
             $( $module: $module::Keys, )*
         }
 
@@ -44,12 +48,12 @@ macro_rules! origins {
                 key: &str,
                 map: &mut A,
             ) -> Result<bool, A::Error> {
-                Ok($( self.$module.read(key, map)? )||*)
+                Ok(self.times.read(key, map)? $( || self.$module.read(key, map)? )*)
             }
 
             /// The origin of each kind that is named.
             fn named(self) -> Vec<OriginConfig> {
-                let all = [$( self.$module.origin().map(OriginConfig::$kind), )*];
+                let all = [$( self.$module.origin(&self.times).map(OriginConfig::$kind), )*];
                 all.into_iter().flatten().collect()
             }
         }
@@ -57,7 +61,7 @@ macro_rules! origins {
         impl OriginConfig {
             /// Every key that any kind has, without a value.
             pub(super) fn every_key() -> Value {
-                let keys = [$( $module::Keys::NAMES, )*].concat();
+                let keys = [times::Keys::NAMES, $( $module::Keys::NAMES, )*].concat();
                 let keys = keys.into_iter().map(|key| (key.to_owned(), Value::Null));
                 Value::Object(Map::from_iter(keys))
             }
@@ -66,6 +70,13 @@ macro_rules! origins {
             pub(super) fn canonical(&self) -> String {
                 match self {
                     $( Self::$kind(origin) => origin.canonical(), )*
+                }
+            }
+
+            /// Has each request of the origin end within this time.
+            pub fn set_request_timeout(&mut self, time: Duration) {
+                match self {
+                    $( Self::$kind(origin) => origin.request_timeout = Text(time), )*
                 }
             }
 
@@ -139,7 +150,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         for text in [
-            r#"{"file":"/o","direct":false,"format":"raw"}"#,
+            r#"{"file":"/o","direct":false,"format":"raw","request_timeout":"3s"}"#,
             r#"{"nbd":"nbd://h:10809/e","connections":2,"connect_timeout":"1s","reconnect_pause_max":"2s","request_timeout":"3s","settle_time":"4s"}"#,
         ] {
             assert_eq!(serde_json::to_string(&read(text).unwrap()).unwrap(), text);

@@ -2,14 +2,13 @@
 
 use super::OriginConfig;
 use super::keys::keys;
+use super::times;
 use crate::fault::Fault;
 use crate::text::Text;
 use crate::uri::NbdUri;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error};
-use std::fmt;
-use std::str::FromStr;
-use units::{Duration, ParseDurationError};
+use units::Duration;
 use utoipa::ToSchema;
 
 /// Connections that a server may be asked for.
@@ -41,27 +40,20 @@ pub struct NbdOrigin {
 keys! {
     nbd: Text<NbdUri>,
     connections: Connections,
-    connect_timeout: Text<Positive>,
-    reconnect_pause_max: Text<Positive>,
-    request_timeout: Text<Positive>,
-    settle_time: Text<Duration>,
 }
 
 impl Keys {
     /// The origin, if it is of this kind.
-    pub(super) fn origin(self) -> Option<NbdOrigin> {
+    pub(super) fn origin(self, times: &times::Keys) -> Option<NbdOrigin> {
         let default = NbdOrigin::new(self.nbd?.0);
-        let time = |written: Option<Text<Positive>>, default: Text<Duration>| {
-            written.map_or(default, |Text(Positive(time))| Text(time))
-        };
         Some(NbdOrigin {
             connections: self
                 .connections
                 .map_or(default.connections, |count| count.0),
-            connect_timeout: time(self.connect_timeout, default.connect_timeout),
-            reconnect_pause_max: time(self.reconnect_pause_max, default.reconnect_pause_max),
-            request_timeout: time(self.request_timeout, default.request_timeout),
-            settle_time: self.settle_time.unwrap_or(default.settle_time),
+            connect_timeout: times.connect_timeout(default.connect_timeout),
+            reconnect_pause_max: times.reconnect_pause_max(default.reconnect_pause_max),
+            request_timeout: times.request_timeout(default.request_timeout),
+            settle_time: times.settle_time(default.settle_time),
             ..default
         })
     }
@@ -109,33 +101,5 @@ impl<'de> Deserialize<'de> for Connections {
         Err(Error::custom(format!(
             "must be between 1 and {CONNECTIONS_MAX}"
         )))
-    }
-}
-
-/// A time that is not nothing.
-struct Positive(Duration);
-
-impl FromStr for Positive {
-    type Err = PositiveError;
-
-    fn from_str(text: &str) -> Result<Self, PositiveError> {
-        match text.parse().map_err(PositiveError::Text)? {
-            Duration::ZERO => Err(PositiveError::Zero),
-            time => Ok(Self(time)),
-        }
-    }
-}
-
-enum PositiveError {
-    Text(ParseDurationError),
-    Zero,
-}
-
-impl fmt::Display for PositiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(error) => error.fmt(f),
-            Self::Zero => f.write_str("must not be zero"),
-        }
     }
 }

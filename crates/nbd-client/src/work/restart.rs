@@ -4,10 +4,10 @@ use super::Work;
 use crate::abilities::Abilities;
 use crate::guard::{Guard, holds};
 use crate::operation::{Op, Owner, Verb};
-use range_order::{OpId, Order};
 use crate::unstable::Change;
 use block_io::OriginDone;
 use nbd_protocol::Terms;
+use range_order::{OpId, Order};
 
 impl Work {
     /// Goes back to before anything was sent: every connection is gone, and new ones have

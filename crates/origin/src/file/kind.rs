@@ -1,7 +1,9 @@
 //! Files and block devices among the kinds of origins.
 
+use super::patience::within;
 use super::{FileOrigin, ImageFormat, OpenedFile, measure, open, open_beside};
 use crate::open::{Kind, Reached};
+use crate::timed::Timed;
 use crate::{FileSpec, Identity, Keeping, OpenError, Origin};
 use block_io::{BufPool, OriginGeometry};
 use ring::Ring;
@@ -13,15 +15,15 @@ impl Kind for FileSpec {
         read_only: bool,
         _keeping: Option<&Keeping>,
     ) -> Result<Box<dyn Reached>, OpenError> {
-        Ok(Box::new(open(self, read_only)?))
+        Ok(Box::new(within(self, move |file| open(file, read_only))?))
     }
 
     fn reach_beside(&self) -> Result<Box<dyn Reached>, OpenError> {
-        Ok(Box::new(open_beside(self)?))
+        Ok(Box::new(within(self, open_beside)?))
     }
 
     fn measure(&self) -> Result<OriginGeometry, OpenError> {
-        measure(self)
+        within(self, measure)
     }
 }
 
@@ -39,6 +41,12 @@ impl Reached for OpenedFile {
     }
 
     fn start(self: Box<Self>, ring: &Ring, pool: &BufPool) -> Box<dyn Origin> {
-        Box::new(FileOrigin::new(*self, ring, pool))
+        let (name, limit) = (self.name.clone(), self.request_timeout);
+        Box::new(Timed::new(
+            FileOrigin::new(*self, ring, pool),
+            name,
+            limit,
+            pool,
+        ))
     }
 }

@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
-use units::Bytes;
+use units::{Bytes, Duration};
 
 /// A file or block device that is open and locked: [`crate::file::FileOrigin`] in the making.
 #[derive(Debug)]
@@ -28,6 +28,10 @@ pub struct OpenedFile {
     /// Alignment in memory that its I/O asks for; 1 without direct I/O.
     pub(super) memory_align: usize,
     pub(super) regular: bool,
+    /// Its file system is this host's own.
+    pub(super) local: bool,
+    /// How long a request of it may take.
+    pub(super) request_timeout: Duration,
     identity: Option<Identity>,
     format: Option<ImageFormat>,
 }
@@ -120,6 +124,7 @@ fn open_as(spec: &FileSpec, access: Access) -> Result<OpenedFile, OpenError> {
         });
     }
     let regular = kind == FileType::RegularFile;
+    let local = is_local(&fd);
     Ok(OpenedFile {
         identity: regular.then(|| Identity::of(&fd)).flatten(),
         format: ImageFormat::of(&fd).map_err(|error| unreachable_because(&named, error))?,
@@ -133,6 +138,8 @@ fn open_as(spec: &FileSpec, access: Access) -> Result<OpenedFile, OpenError> {
         },
         memory_align,
         regular,
+        local,
+        request_timeout: spec.request_timeout,
     })
 }
 
@@ -172,6 +179,23 @@ fn lock(
     lock_like_qemu(fd, named, access == Access::Read)
 }
 
+/// Whether the file system is one of disks or memory of this host, so that no other host or process has to answer.
+fn is_local(fd: &OwnedFd) -> bool {
+    const EXT: u32 = 0xef53;
+    const XFS: u32 = 0x5846_5342;
+    const BTRFS: u32 = 0x9123_683e;
+    const F2FS: u32 = 0xf2f5_2010;
+    const ZFS: u32 = 0x2fc1_2fc1;
+    const TMPFS: u32 = 0x0102_1994;
+    is_one_of(fd, &[EXT, XFS, BTRFS, F2FS, ZFS, TMPFS])
+}
+
+/// Whether the file system has one of these magic numbers (`statfs(2)`).
+fn is_one_of(fd: &OwnedFd, kinds: &[u32]) -> bool {
+    let found = rustix::fs::fstatfs(fd).map(|system| i128::from(system.f_type));
+    found.is_ok_and(|found| kinds.iter().any(|kind| found == i128::from(*kind)))
+}
+
 /// Whether the file system makes a lock of all bytes of a `flock`, as NFS and SMB do. A reader on another
 /// host would then seem to have each of the bytes that QEMU locks, and keep further readers away; the
 /// locks of bytes are enough there.
@@ -179,12 +203,7 @@ fn flock_is_of_bytes(fd: &OwnedFd) -> bool {
     const NFS: u32 = 0x6969;
     const CIFS: u32 = 0xff53_4d42;
     const SMB2: u32 = 0xfe53_4d42;
-    let Ok(system) = rustix::fs::fstatfs(fd) else {
-        return false;
-    };
-    [NFS, CIFS, SMB2]
-        .iter()
-        .any(|kind| i128::from(system.f_type) == i128::from(*kind))
+    is_one_of(fd, &[NFS, CIFS, SMB2])
 }
 
 fn lock_like_qemu(fd: &OwnedFd, named: &OriginSpec, read_only: bool) -> Result<(), OpenError> {

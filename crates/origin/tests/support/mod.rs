@@ -127,15 +127,18 @@ impl Rig {
             .unwrap()
             .set_len(SIZE.get())
             .unwrap();
-        let spec = OriginSpec::File(FileSpec { path, direct });
+        let spec = OriginSpec::File(FileSpec {
+            direct,
+            ..FileSpec::new(path)
+        });
         let (ring, pool) = (Ring::new(64).unwrap(), BufPool::new());
         Self {
             origin: origin::open(&spec, read_only).unwrap().start(&ring, &pool),
+            now: ring.now(),
             ring: Some(ring),
             _folder: Some(folder),
             server: None,
             pool,
-            now: Instant::ZERO,
             tokens: 0,
             early: BTreeMap::new(),
         }

@@ -25,8 +25,8 @@ impl Place {
 
     fn file(&self, disk: u128) -> OwnerFile {
         let origin = OriginSpec::File(FileSpec {
-            path: self.folder.path().join("images/web"),
             direct: false,
+            ..FileSpec::new(self.folder.path().join("images/web"))
         });
         OwnerFile::new(DiskId::from_u128(disk), &origin, &self.alone(), "main")
     }
@@ -98,8 +98,8 @@ fn a_record_is_beside_its_origin_and_read_as_it_was_written() {
 fn an_origin_that_is_no_file_has_its_record_in_the_state_directory() {
     let place = Place::new();
     let device = OriginSpec::File(FileSpec {
-        path: "/dev/null".into(),
         direct: false,
+        ..FileSpec::new("/dev/null".into())
     });
     let file = OwnerFile::new(DiskId::from_u128(5), &device, &place.alone(), "main");
     file.store(OPEN, 0).unwrap();
@@ -279,8 +279,8 @@ fn a_link_leads_to_the_record_of_the_file() {
     let link = place.path("link");
     std::os::unix::fs::symlink(place.path("images/web"), &link).unwrap();
     let origin = OriginSpec::File(FileSpec {
-        path: link,
         direct: false,
+        ..FileSpec::new(link)
     });
     let file = OwnerFile::new(DiskId::from_u128(1), &origin, &place.alone(), "main");
     assert_eq!(record(&file), Some(OPEN));
@@ -299,8 +299,8 @@ fn a_file_that_is_missing_for_a_moment_keeps_its_record() {
     };
     for path in [place.path("images/web"), link] {
         let origin = OriginSpec::File(FileSpec {
-            path,
             direct: false,
+            ..FileSpec::new(path)
         });
         let mut file = OwnerFile::new(DiskId::from_u128(1), &origin, &folders, "main");
         assert_eq!(record(&file), Some(OPEN));
@@ -316,8 +316,8 @@ fn a_device_that_is_missing_for_a_moment_keeps_its_record() {
     let device = place.path("device");
     std::os::unix::fs::symlink("/dev/null", &device).unwrap();
     let origin = OriginSpec::File(FileSpec {
-        path: device.clone(),
         direct: false,
+        ..FileSpec::new(device.clone())
     });
     let folders = Folders {
         shared: Some(place.folder.path().to_owned()),
@@ -332,8 +332,8 @@ fn a_device_that_is_missing_for_a_moment_keeps_its_record() {
 /// As a host with this number sees an export, with a folder that all of them share.
 fn export(place: &Place, host: u128) -> OwnerFile {
     let origin = OriginSpec::File(FileSpec {
-        path: "/dev/null".into(),
         direct: false,
+        ..FileSpec::new("/dev/null".into())
     });
     let folders = Folders {
         cluster: None,

@@ -124,10 +124,7 @@ impl Lab {
 }
 
 pub(crate) fn file_origin(path: &Path) -> OriginSpec {
-    OriginSpec::File(FileSpec {
-        path: path.to_owned(),
-        direct: true,
-    })
+    OriginSpec::File(FileSpec::new(path.to_owned()))
 }
 
 /// Waits for the answer to a command.

@@ -183,7 +183,7 @@ impl WriteBackArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("of_a_new_disk").multiple(true).requires("origin").args([
     "vm", "cache", "write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max", "read_only", "shared",
-    "size", "id", "raw", "connections", "nbd_socket", "nbd_clients", "vhost_socket", "sector_size", "serial"]))]
+    "size", "id", "raw", "connections", "request_timeout", "nbd_socket", "nbd_clients", "vhost_socket", "sector_size", "serial"]))]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
@@ -233,6 +233,9 @@ pub struct Attach {
     /// Connections to an NBD origin
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub connections: Option<u8>,
+    /// How long a request of the origin may take before it fails, such as `30s`; a minute if not given
+    #[arg(long, value_name = "TIME", value_parser = parse_positive)]
+    pub request_timeout: Option<Duration>,
     /// An NBD socket of its own, where who can connect may open this disk and no other
     #[arg(long, value_name = "PATH", value_parser = parse_path, conflicts_with = "shared")]
     pub nbd_socket: Option<PathBuf>,
@@ -262,6 +265,14 @@ fn parse_vhost_socket(text: &str) -> Result<Switch<SocketPath>, String> {
     match socket {
         Switch::Off => Ok(Switch::Off),
         Switch::On(SocketPath(path)) => absolute(&path).map(|path| Switch::On(SocketPath(path))),
+    }
+}
+
+fn parse_positive(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(Duration::ZERO) => Err("a request needs time".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(format!("{error}")),
     }
 }
 

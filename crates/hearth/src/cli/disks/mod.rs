@@ -255,6 +255,9 @@ fn disk_config(attach: &Attach, origin: &OriginConfig) -> DiskConfig {
     if let OriginConfig::Nbd(nbd) = &mut origin {
         nbd.connections = attach.connections.unwrap_or(nbd.connections);
     }
+    if let Some(time) = attach.request_timeout {
+        origin.set_request_timeout(time);
+    }
     let mut write_back = WriteBackConfig::default();
     attach.write_back.change().apply(&mut write_back);
     let clients: Vec<_> = attach.nbd_clients.iter().cloned().map(Text).collect();

@@ -264,8 +264,8 @@ mod tests {
         let origin = folder.path().join("web.raw");
         std::fs::write(&origin, "").unwrap();
         let origin = origin::OriginSpec::File(origin::FileSpec {
-            path: origin,
             direct: false,
+            ..origin::FileSpec::new(origin)
         });
         let file = OwnerFile::new(
             DiskId::from_u128(1),

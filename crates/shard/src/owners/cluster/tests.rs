@@ -109,8 +109,8 @@ impl Hosts {
             ..Folders::alone(self.folders[at].path())
         };
         let origin = OriginSpec::File(FileSpec {
-            path: "/dev/null".into(),
             direct: false,
+            ..FileSpec::new("/dev/null".into())
         });
         OwnerFile::new(DiskId::from_u128(1), &origin, &folders, "main")
     }

@@ -62,8 +62,8 @@ fn a_word_is_needed_only_where_the_store_is_away_and_the_disk_is_not_here() {
     let alone = OwnerFile::new(
         DiskId::from_u128(1),
         &OriginSpec::File(FileSpec {
-            path: "/dev/null".into(),
             direct: false,
+            ..FileSpec::new("/dev/null".into())
         }),
         &Folders::alone(hosts.folders[0].path()),
         "main",
