@@ -16,6 +16,8 @@ declare -A package_of=(
     [valgrind]=valgrind [qemu-storage-daemon]=qemu-system-common [xz]=xz-utils [openssl]=openssl [python3]=python3
     [mmdebstrap]=mmdebstrap [rpm]=rpm [nsenter]=util-linux [dpkg-deb]=dpkg
     [etcd]=etcd-server [etcdctl]=etcd-client [protoc]=protobuf-compiler [promtool]=prometheus
+    [ceph-mon]=ceph-mon [ceph-osd]=ceph-osd [ceph]=ceph-common [rbd]=ceph-common [setpriv]=util-linux
+    [tgtd]=tgt [tgtadm]=tgt [iscsi-ls]=libiscsi-bin
     [chromium]=chromium [chromedriver]=chromium-driver
 )
 PATH=$PATH:/usr/sbin:/sbin

@@ -241,6 +241,11 @@ impl DiskSettings {
         Self::new(name, &format!("file = '{}', {keys}", path.display()))
     }
 
+    /// A disk whose origin is an image of Ceph.
+    pub fn on_rbd(name: &str, address: &str) -> Self {
+        Self::new(name, &format!("rbd = '{address}'"))
+    }
+
     fn new(name: &str, origin: &str) -> Self {
         Self {
             text: format!("\n[[disk]]\nname = '{name}'\norigin = {{ {origin} }}\n"),

@@ -22,6 +22,7 @@
 mod agent;
 mod back;
 mod browser;
+mod ceph;
 mod command;
 mod debian;
 mod etcd;
@@ -73,6 +74,7 @@ mod words;
 pub use agent::{agent_memory_kib, said, with_agent};
 pub use back::{Back, Pace, block, reads, writes};
 pub use browser::{BROWSER_TOOLS, Browser};
+pub use ceph::Ceph;
 pub use command::{Answer, hearth};
 pub use debian::{DEBIAN_TOOLS, Debian, Packages};
 pub use etcd::Etcd;

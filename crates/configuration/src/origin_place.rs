@@ -6,6 +6,7 @@
 
 use super::model::NbdConfig;
 use super::origins::OriginConfig;
+use super::rbd_uri::RbdUri;
 use super::text::Switch;
 use super::uri::NbdUriAddress;
 use std::fs::Metadata;
@@ -24,6 +25,7 @@ pub struct OriginPlace(Place);
 enum Place {
     File(Node),
     Export { server: Server, export: String },
+    Image(RbdUri),
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +48,7 @@ impl OriginPlace {
         let uri = match origin {
             OriginConfig::File(origin) => return Self(Place::File(Node::at(&origin.file))),
             OriginConfig::Nbd(origin) => &origin.nbd.0,
+            OriginConfig::Rbd(origin) => return Self(Place::Image(origin.rbd.0.clone())),
         };
         let server = match &uri.address {
             NbdUriAddress::Unix(path) => Server::Unix(Node::at(path)),
@@ -69,16 +72,15 @@ impl OriginPlace {
                     export: other_export,
                 },
             ) => export == other_export && server.is(other),
-            (Place::File(_), Place::Export { .. }) | (Place::Export { .. }, Place::File(_)) => {
-                false
-            }
+            (Place::Image(one), Place::Image(other)) => is_one_image(one, other),
+            (Place::File(_) | Place::Export { .. } | Place::Image(_), _) => false,
         }
     }
 
     /// Whether it is an export of the server that this configuration describes.
     pub fn is_served_by(&self, nbd: &NbdConfig) -> bool {
         match &self.0 {
-            Place::File(_) => false,
+            Place::File(_) | Place::Image(_) => false,
             Place::Export { server, .. } => match server {
                 Server::Unix(node) => match &nbd.unix_socket.0 {
                     Switch::On(path) => node.is(&Node::at(&path.0)),
@@ -91,6 +93,15 @@ impl OriginPlace {
             },
         }
     }
+}
+
+/// Whoever asks for an image, it is one; that two configuration files name one cluster is not known here.
+fn is_one_image(one: &RbdUri, other: &RbdUri) -> bool {
+    let anybody = |uri: &RbdUri| RbdUri {
+        user: None,
+        ..uri.clone()
+    };
+    anybody(one) == anybody(other)
 }
 
 impl Server {
@@ -173,12 +184,13 @@ fn listens_at(own: SocketAddr, host: &str, port: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::origins::{FileOrigin, NbdOrigin};
+    use crate::origins::{FileOrigin, NbdOrigin, RbdOrigin};
 
     fn place(origin: &str) -> OriginPlace {
-        OriginPlace::of(&match origin.strip_prefix("nbd") {
-            Some(_) => NbdOrigin::new(origin.parse().unwrap()).into(),
-            None => FileOrigin::new(origin.into()).into(),
+        OriginPlace::of(&match origin.get(..3) {
+            Some("nbd") => NbdOrigin::new(origin.parse().unwrap()).into(),
+            Some("rbd") => RbdOrigin::new(origin.parse().unwrap()).into(),
+            _ => FileOrigin::new(origin.into()).into(),
         })
     }
 
@@ -221,6 +233,20 @@ mod tests {
         std::fs::hard_link(at("image"), at("other")).unwrap();
         assert!(place(&at("image")).is(&place(&at("other"))));
         assert!(!place(&at("image")).is(&unix(&at("real/s"))));
+    }
+
+    #[test]
+    fn an_image_is_one_whoever_asks_for_it() {
+        let one = place("rbd:vms/web?user=a");
+        assert!(one.is(&place("rbd:vms/web?user=b")) && one.is(&place("rbd:vms/web")));
+        for other in [
+            "rbd:vms/db",
+            "rbd:vms/t/web",
+            "rbd:vms/web@golden",
+            "/vms/web",
+        ] {
+            assert!(!one.is(&place(other)), "{other}");
+        }
     }
 
     #[test]

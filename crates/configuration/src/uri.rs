@@ -4,12 +4,15 @@
 //! spellings of one address must print alike: the port is always there, the host is in lower
 //! case, and only bytes that must be are percent-encoded.
 
+use crate::percent::{decode, encode};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// NBD's registered port.
 pub const NBD_PORT: u16 = 10809;
+/// Bytes that stand for themselves, beside letters and digits.
+const PLAIN: &[u8] = b"-._~/:,";
 /// Bytes in the longest export name that the NBD protocol allows.
 const EXPORT_BYTES_MAX: usize = 4096;
 
@@ -138,49 +141,14 @@ fn parse_export(path: &str) -> Result<String, &'static str> {
     Ok(export)
 }
 
-fn decode(text: &str) -> Result<String, &'static str> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || {
-            let digit = rest.next().map(char::from)?.to_digit(16)?;
-            u8::try_from(digit).ok()
-        };
-        match (digit(), digit()) {
-            (Some(high), Some(low)) => bytes.push(high << 4 | low),
-            _ => return Err("a percent sign is followed by two hexadecimal digits"),
-        }
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) if text.contains('\0') => Err("a zero byte"),
-        Ok(text) => Ok(text),
-        Err(_) => Err("not UTF-8"),
-    }
-}
-
-fn encode(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/:,".contains(&byte) {
-            write!(f, "{}", char::from(byte))?;
-        } else {
-            write!(f, "%{byte:02X}")?;
-        }
-    }
-    Ok(())
-}
-
 impl fmt::Display for NbdUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
             NbdUriAddress::Unix(path) => {
                 f.write_str("nbd+unix:///")?;
-                encode(f, &self.export)?;
+                encode(f, &self.export, PLAIN)?;
                 f.write_str("?socket=")?;
-                encode(f, &path.to_string_lossy())
+                encode(f, &path.to_string_lossy(), PLAIN)
             }
             NbdUriAddress::Tcp { host, port } => {
                 if host.contains(':') {
@@ -188,7 +156,7 @@ impl fmt::Display for NbdUri {
                 } else {
                     write!(f, "nbd://{host}:{port}/")?;
                 }
-                encode(f, &self.export)
+                encode(f, &self.export, PLAIN)
             }
         }
     }

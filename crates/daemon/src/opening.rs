@@ -348,15 +348,15 @@ impl Opener {
     /// `is_leaving`: the next daemon gets the connections.
     pub(super) async fn settle_origin(&self, entry: &Entry, is_leaving: bool) {
         let keeping = self.remembered.dir().keeping();
-        let (Some(keeping), OriginSpec::Nbd(spec)) =
-            (keeping, settings::origin(&entry.config.origin))
-        else {
+        let Some(keeping) = keeping else {
             return;
         };
+        let spec = settings::origin(&entry.config.origin);
         if entry.config.is_only_read() {
             return;
         }
-        let settling = tokio::task::spawn_blocking(move || keeping.settle(&spec, is_leaving));
+        let settling =
+            tokio::task::spawn_blocking(move || origin::settle(&spec, &keeping, is_leaving));
         let outcome = match settling.await {
             Ok(outcome) => outcome,
             Err(error) => Err(error.into()),

@@ -6,14 +6,14 @@ use at_rest::DataKey;
 use cache::Tenure;
 use configuration::{
     Auto, CacheConfig, Config, DiskConfig, NbdConfig, NbdOrigin, NbdUri, NbdUriAddress,
-    OriginConfig, OriginFormat, PolicyConfig, REQUEST_MEMORY_LEAST, ReclaimPolicy, TlsMode,
-    VhostUserConfig, disk_id,
+    OriginConfig, OriginFormat, PolicyConfig, REQUEST_MEMORY_LEAST, RbdOrigin, RbdUri,
+    ReclaimPolicy, TlsMode, VhostUserConfig, disk_id,
 };
 use frontend::budget::MemoryBudget;
 use frontend::limits::ConnectionLimits;
 use nbd_server::limits::ServerLimits;
 use nbd_server::{Tls, TlsError, TlsOffer};
-use origin::{FileSpec, ImageFormat, NbdAddress, NbdSpec, Opened, OriginSpec};
+use origin::{FileSpec, ImageFormat, NbdAddress, NbdSpec, Opened, OriginSpec, RbdSpec};
 use policy::reclaim::Kind;
 use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
 use std::path::Path;
@@ -171,6 +171,29 @@ pub fn origin(origin: &OriginConfig) -> OriginSpec {
             request_timeout: origin.request_timeout.0,
         }),
         OriginConfig::Nbd(origin) => OriginSpec::Nbd(nbd_origin(origin)),
+        OriginConfig::Rbd(origin) => OriginSpec::Rbd(rbd_origin(origin)),
+    }
+}
+
+fn rbd_origin(origin: &RbdOrigin) -> RbdSpec {
+    let RbdUri {
+        pool,
+        namespace,
+        image,
+        snapshot,
+        conf,
+        user,
+    } = origin.rbd.0.clone();
+    RbdSpec {
+        name: origin.rbd.0.to_string(),
+        conf,
+        user,
+        pool,
+        namespace,
+        image,
+        snapshot,
+        connect_timeout: origin.connect_timeout.0,
+        request_timeout: origin.request_timeout.0,
     }
 }
 

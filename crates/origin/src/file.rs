@@ -27,7 +27,6 @@ mod doubt;
 mod format;
 mod kind;
 mod open;
-mod patience;
 mod qemu_locks;
 mod ranges;
 mod zeroing;

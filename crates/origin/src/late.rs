@@ -138,6 +138,7 @@ impl Keeping {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let by = "another disk or daemon of this host";
+                let by = by.into();
                 return Err(OpenError::InUse { origin, by });
             }
             Err(error) => return Err(failed(path, error)),
@@ -215,7 +216,7 @@ impl Keeping {
     ///
     /// # Errors
     /// What the system said.
-    pub fn expect_anything(&self, spec: &NbdSpec) -> io::Result<()> {
+    pub(crate) fn expect_anything(&self, spec: &NbdSpec) -> io::Result<()> {
         let changes = [Change::ANYWHERE];
         record::store(&self.record_path(spec), &spec.to_string(), &changes)
     }
@@ -225,7 +226,7 @@ impl Keeping {
     ///
     /// # Errors
     /// What the system said.
-    pub fn settle(&self, spec: &NbdSpec, is_leaving: bool) -> io::Result<()> {
+    pub(crate) fn settle(&self, spec: &NbdSpec, is_leaving: bool) -> io::Result<()> {
         if !is_leaving {
             for (name, socket) in self.sockets.kept(&Self::prefix(spec)) {
                 self.end(&name, &socket);

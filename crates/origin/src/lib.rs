@@ -1,7 +1,7 @@
 //! Shared storage behind one trait: the slower volume that a disk's bytes really live on.
 //!
 //! An [`Origin`] takes operations and hands each back once, in any order. It exists in real
-//! forms (`file`: a file or block device; `nbd`: an NBD server), in memory with a seeded crash
+//! forms (`file`: a file or block device; `nbd`: an NBD server; `rbd`: an image of a Ceph cluster), in memory with a seeded crash
 //! model, and as a faulty wrapper around any of them. One conformance body runs on all.
 //!
 //! Opening has two steps, because reaching an origin may take seconds and the thread of a
@@ -20,14 +20,18 @@ mod limits;
 pub mod memory;
 pub mod nbd;
 mod open;
+mod patience;
+mod rbd;
 mod spec;
 mod timed;
 
 pub use file::ImageFormat;
 pub use identity::Identity;
 pub use late::{KeepSockets, Keeping, KeepsNone};
-pub use open::{OpenError, Opened, measure, open, open_beside, open_keeping};
-pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec};
+pub use open::{
+    OpenError, Opened, expect_anything, measure, open, open_beside, open_keeping, settle,
+};
+pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec, RbdSpec};
 
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, Token};
 use ring::SourceId;

@@ -3,6 +3,7 @@
 use crate::{Identity, ImageFormat, Keeping, Origin, OriginSpec};
 use block_io::{BufPool, OriginGeometry};
 use ring::Ring;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::{fmt, io};
 use units::Bytes;
@@ -24,7 +25,7 @@ pub enum OpenError {
         /// The origin as its specification prints.
         origin: String,
         /// By whom, as far as is known.
-        by: &'static str,
+        by: Cow<'static, str>,
     },
     /// The server answered, and refuses or breaks the protocol.
     #[error("origin {origin} refused: {reason}")]
@@ -76,6 +77,16 @@ pub(crate) trait Kind: fmt::Display {
 
     /// What it is now: see [`measure`].
     fn measure(&self) -> Result<OriginGeometry, OpenError>;
+
+    /// The session has ended: see [`settle`].
+    fn settle(&self, _keeping: &Keeping, _is_leaving: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Another host is gone: see [`expect_anything`].
+    fn expect_anything(&self, _keeping: &Keeping) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// An origin of one kind that was reached: what [`Opened`] does.
@@ -136,6 +147,24 @@ pub fn open_beside(spec: &OriginSpec) -> Result<Opened, OpenError> {
 /// [`OpenError`]; every variant names the origin.
 pub fn measure(spec: &OriginSpec) -> Result<OriginGeometry, OpenError> {
     spec.kind().measure()
+}
+
+/// Sees that a session which has ended, of a disk that was written, leaves nothing to the next one that would not be known
+/// there, and that another host can open the origin. `is_leaving`: this process ends. May block.
+///
+/// # Errors
+/// What the system said.
+pub fn settle(spec: &OriginSpec, keeping: &Keeping, is_leaving: bool) -> io::Result<()> {
+    spec.kind().settle(keeping, is_leaving)
+}
+
+/// Remembers durably that another host, which had the origin and is gone for good, may have left anything there: the next
+/// session of this host waits for it, or fences it off. May block.
+///
+/// # Errors
+/// What the system said.
+pub fn expect_anything(spec: &OriginSpec, keeping: &Keeping) -> io::Result<()> {
+    spec.kind().expect_anything(keeping)
 }
 
 impl Opened {

@@ -12,6 +12,8 @@ pub enum OriginSpec {
     File(FileSpec),
     /// An export of an NBD server.
     Nbd(NbdSpec),
+    /// An image of a Ceph cluster.
+    Rbd(RbdSpec),
 }
 
 impl OriginSpec {
@@ -20,6 +22,7 @@ impl OriginSpec {
         match self {
             Self::File(file) => file,
             Self::Nbd(nbd) => nbd,
+            Self::Rbd(rbd) => rbd,
         }
     }
 }
@@ -107,5 +110,34 @@ impl fmt::Display for NbdSpec {
             }
             NbdAddress::Tcp { host, port } => write!(f, "nbd://{host}:{port}/{}", self.export),
         }
+    }
+}
+
+/// An image of a Ceph cluster (RBD) as an origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RbdSpec {
+    /// The one text for it, by which its clients are remembered and people know it.
+    pub name: String,
+    /// The cluster's configuration file; Ceph's usual places if none.
+    pub conf: Option<PathBuf>,
+    /// Who asks, without `client.`; `admin` if none.
+    pub user: Option<String>,
+    /// The pool.
+    pub pool: String,
+    /// The namespace in the pool; empty for the default one.
+    pub namespace: String,
+    /// The image.
+    pub image: String,
+    /// A snapshot of it, which is only read.
+    pub snapshot: Option<String>,
+    /// How long opening may take.
+    pub connect_timeout: Duration,
+    /// How long a request may take before it ends with an error.
+    pub request_timeout: Duration,
+}
+
+impl fmt::Display for RbdSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
     }
 }

@@ -1,16 +1,18 @@
 //! Where a disk's bytes live: the kinds of origins, and what the configuration says of each.
 //!
 //! A kind is a file here: its keys with their defaults and what they may be, and its canonical text. It
-//! has a line in the table below. Times that several kinds have are in `times`. An origin is of the kind whose first key is written (`file`, `nbd`);
+//! has a line in the table below. Times that several kinds have are in `times`. An origin is of the kind whose first key is written (`file`, `nbd`, `rbd`);
 //! keys of other kinds mean nothing to it.
 
 mod file;
 mod keys;
 mod nbd;
+mod rbd;
 mod times;
 
 pub use file::FileOrigin;
 pub use nbd::NbdOrigin;
+pub use rbd::RbdOrigin;
 
 use super::fault::Fault;
 use super::text::Text;
@@ -95,11 +97,13 @@ origins! {
     File(FileOrigin): file,
     /// An export of an NBD server.
     Nbd(NbdOrigin): nbd,
+    /// An image of a Ceph cluster.
+    Rbd(RbdOrigin): rbd,
 }
 
 /// What to do about an origin of no kind, in words.
 pub(super) fn choose() -> String {
-    format!("give either {}", NAMES.join(" or "))
+    format!("give one of {}", NAMES.join(", "))
 }
 
 /// The key that is said to be missing where none says of which kind an origin is.
@@ -170,7 +174,10 @@ mod tests {
     #[test]
     fn an_origin_is_of_one_kind() {
         let both = read(r#"{"file":"/o","nbd":"nbd://h/e"}"#).unwrap_err();
-        assert!(both.contains("give either file or nbd, not both"), "{both}");
+        assert!(
+            both.contains("give one of file, nbd, rbd, not both"),
+            "{both}"
+        );
         assert!(read("{}").is_err());
         assert!(
             read(r#"{"fil":"/o"}"#)

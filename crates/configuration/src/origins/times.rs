@@ -27,7 +27,7 @@ impl Keys {
     }
 
     pub(super) fn settle_time(&self, default: Text<Duration>) -> Text<Duration> {
-        self.settle_time.clone().unwrap_or(default)
+        self.settle_time.unwrap_or(default)
     }
 }
 

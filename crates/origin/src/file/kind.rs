@@ -1,8 +1,8 @@
 //! Files and block devices among the kinds of origins.
 
-use super::patience::within;
 use super::{FileOrigin, ImageFormat, OpenedFile, measure, open, open_beside};
 use crate::open::{Kind, Reached};
+use crate::patience::within;
 use crate::timed::Timed;
 use crate::{FileSpec, Identity, Keeping, OpenError, Origin};
 use block_io::{BufPool, OriginGeometry};
@@ -15,15 +15,33 @@ impl Kind for FileSpec {
         read_only: bool,
         _keeping: Option<&Keeping>,
     ) -> Result<Box<dyn Reached>, OpenError> {
-        Ok(Box::new(within(self, move |file| open(file, read_only))?))
+        Ok(Box::new(self.within(move |file| open(file, read_only))?))
     }
 
     fn reach_beside(&self) -> Result<Box<dyn Reached>, OpenError> {
-        Ok(Box::new(within(self, open_beside)?))
+        Ok(Box::new(self.within(open_beside)?))
     }
 
     fn measure(&self) -> Result<OriginGeometry, OpenError> {
-        within(self, measure)
+        self.within(measure)
+    }
+}
+
+impl FileSpec {
+    /// Does what opening takes, for no longer than a request may.
+    fn within<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, OpenError> + Send + 'static,
+    ) -> Result<T, OpenError> {
+        let silence =
+            "its file system does not answer: look whether the server of the share is there";
+        let spec = self.clone();
+        within(
+            &self.to_string(),
+            self.request_timeout,
+            silence,
+            move || work(&spec),
+        )
     }
 }
 

@@ -147,7 +147,7 @@ fn failed(named: &OriginSpec, errno: Errno) -> OpenError {
     match errno {
         Errno::BUSY | Errno::WOULDBLOCK => OpenError::InUse {
             origin: named.to_string(),
-            by: "another process",
+            by: "another process".into(),
         },
         Errno::ROFS => OpenError::ReadOnly {
             origin: named.to_string(),
@@ -211,7 +211,7 @@ fn lock_like_qemu(fd: &OwnedFd, named: &OriginSpec, read_only: bool) -> Result<(
         Ok(Locked::Yes) => Ok(()),
         Ok(Locked::InUse) => Err(OpenError::InUse {
             origin: named.to_string(),
-            by: "QEMU or one of its tools",
+            by: "QEMU or one of its tools".into(),
         }),
         Ok(Locked::Unsupported) => {
             tracing::info!(origin = %named, "the file system has no locks that QEMU honours");

@@ -5,6 +5,7 @@ use crate::open::{Kind, Reached};
 use crate::{Keeping, NbdSpec, OpenError, Origin};
 use block_io::{BufPool, OriginGeometry};
 use ring::Ring;
+use std::io;
 
 impl Kind for NbdSpec {
     fn reach(
@@ -25,6 +26,14 @@ impl Kind for NbdSpec {
 
     fn measure(&self) -> Result<OriginGeometry, OpenError> {
         Ok(dial(self, true, None)?.geometry())
+    }
+
+    fn settle(&self, keeping: &Keeping, is_leaving: bool) -> io::Result<()> {
+        keeping.settle(self, is_leaving)
+    }
+
+    fn expect_anything(&self, keeping: &Keeping) -> io::Result<()> {
+        keeping.expect_anything(self)
     }
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
+pub(crate) mod bodies;
+pub(crate) mod ceph;
 pub(crate) mod nbdkit;
 
 use block_io::{BufPool, IoError, OriginDone, OriginOp, OriginVerb, Token};
@@ -9,7 +11,7 @@ use medium::{Faults, Medium, MediumOptions};
 use nbdkit::Nbdkit;
 use origin::faulty::Faulty;
 use origin::memory::MemoryOrigin;
-use origin::{FileSpec, NbdSpec, Origin, OriginSpec};
+use origin::{FileSpec, NbdSpec, Opened, Origin, OriginSpec};
 use ring::Ring;
 use std::collections::BTreeMap;
 use units::{Bytes, DiskSlot, Duration, Instant, Offset};
@@ -106,8 +108,12 @@ impl Rig {
     }
 
     fn nbd_as(spec: NbdSpec, read_only: bool) -> Self {
+        Self::of(origin::open(&OriginSpec::Nbd(spec), read_only).unwrap())
+    }
+
+    /// Of what was opened.
+    pub(crate) fn of(opened: Opened) -> Self {
         let (ring, pool) = (Ring::new(64).unwrap(), BufPool::new());
-        let opened = origin::open(&OriginSpec::Nbd(spec), read_only).unwrap();
         Self {
             origin: opened.start(&ring, &pool),
             now: ring.now(),

@@ -201,6 +201,7 @@ pub(super) const TABLE: &[Crate] = &[
         "crates/device",
         &["units", "block-io", "medium", "ring"],
     ),
+    shell("librbd", "crates/librbd", &["block-io"]),
     shell(
         "origin",
         "crates/origin",
@@ -214,6 +215,7 @@ pub(super) const TABLE: &[Crate] = &[
             "nbd-protocol",
             "nbd-client",
             "range-order",
+            "librbd",
         ],
     ),
     shell(

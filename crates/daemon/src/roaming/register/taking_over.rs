@@ -13,7 +13,6 @@
 use super::super::origin_lock::OriginLocked;
 use super::Register;
 use api::problem::{Problem, ProblemKind};
-use origin::OriginSpec;
 use shard::{Holder, Owner, Unreached};
 use units::errors::chain;
 
@@ -156,9 +155,8 @@ impl Register {
                     "see that no host has the origin open: a host that does is not gone",
                 ))
             })?;
-        if let (Some(keeping), OriginSpec::Nbd(spec)) = (&self.keeping, &self.origin) {
-            keeping
-                .expect_anything(spec)
+        if let Some(keeping) = &self.keeping {
+            origin::expect_anything(&self.origin, keeping)
                 .map_err(|error| NoOrphan::Refused(failed(&error)))?;
         }
         Ok(Orphan {

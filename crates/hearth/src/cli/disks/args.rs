@@ -4,7 +4,8 @@ use api::write_back::OfDirty;
 use clap::{Args, Subcommand};
 use configuration::{
     Auto, ClientName, DestageOrder, FileOrigin, Mode, Name, NbdOrigin, NbdUri, OriginConfig,
-    PerSecond, SocketPath, Switch, Text, WriteBackChange, WritePolicy,
+    PerSecond, RBD_SCHEME, RbdOrigin, RbdUri, SocketPath, Switch, Text, WriteBackChange,
+    WritePolicy,
 };
 use std::path::{Path, PathBuf};
 use units::{Bytes, DiskId, Duration};
@@ -290,11 +291,15 @@ pub(in crate::cli) fn parse_origin(text: &str) -> Result<OriginConfig, String> {
         let uri: NbdUri = text.parse().map_err(|error| format!("{error}"))?;
         return Ok(NbdOrigin::new(uri).into());
     }
+    if text.starts_with(RBD_SCHEME) {
+        let uri: RbdUri = text.parse().map_err(|error| format!("{error}"))?;
+        return Ok(RbdOrigin::new(uri).into());
+    }
     if let Some((scheme, _)) = text.split_once("://")
         && scheme != "file"
     {
         return Err(format!(
-            "an origin at {scheme}:// cannot be used: write a path, nbd://host:port/export or nbd+unix:///export?socket=/path; nbdkit and qemu-nbd offer other storage over NBD"
+            "an origin at {scheme}:// cannot be used: write a path, nbd://host:port/export, nbd+unix:///export?socket=/path or rbd:pool/image; nbdkit and qemu-nbd offer other storage over NBD"
         ));
     }
     let path = text

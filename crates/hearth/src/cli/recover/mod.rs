@@ -305,9 +305,7 @@ fn destage(
 
 /// Remembers over a restart of the host which writes the origin's server may still carry out.
 fn settle(keeping: &Keeping, origin: &OriginSpec) {
-    if let OriginSpec::Nbd(spec) = origin
-        && let Err(error) = keeping.settle(spec, false)
-    {
+    if let Err(error) = origin::settle(origin, keeping, false) {
         tracing::error!(%origin, %error,
             "writes that may still land are not recorded over a restart of the host");
     }

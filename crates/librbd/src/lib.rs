@@ -1,0 +1,19 @@
+//! Ceph's block devices (RBD) by Ceph's own library, which is loaded when the first image is opened.
+//!
+//! ```text
+//!  any thread:     Image::open ─► lock owners, watchers, lock ─► Image
+//!  one thread:     image.start() ─► Running ─ read, write, flush ... ─► librbd's threads
+//!                                      ▲                                     │
+//!                                      └── ended ◄──────── eventfd ◄─────────┘
+//! ```
+//!
+//! Opening, closing and locks block for as long as the cluster takes. What [`Running`] does never blocks; the library has no
+//! time limit, so an operation may stay for ever.
+
+mod cluster;
+mod image;
+mod library;
+mod running;
+
+pub use image::{Address, Error, Image, Watcher};
+pub use running::{Ended, Running, Zeroes};

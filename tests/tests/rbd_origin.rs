@@ -1,0 +1,104 @@
+//! Disks on images of a real Ceph cluster: attached by their address, written through and back, by one host at a time. A
+//! daemon that was killed has its disks again at once, although the cluster believes for half a minute that it lives.
+
+use std::time::Instant;
+
+use anyhow::ensure;
+use e2e::{
+    Ceph, DiskSettings, Flash, Hearth, HearthSettings, LONG, block, nbdsh, reads, scenario,
+    wait_until, writes,
+};
+use rustix::process::Signal;
+
+/// How long the cluster takes to notice that a client is gone.
+const WATCH_TIMEOUT_SECONDS: u64 = 30;
+
+#[test]
+fn an_image_of_ceph_is_written_by_one_host_at_a_time_and_survives_its_daemon() {
+    scenario(&[Ceph::TOOLS, &["nbdsh"]].concat(), |lab| {
+        let ceph = Ceph::start(lab)?;
+        let through = ceph.image("through", 64)?;
+        let back = ceph.image("back", 64)?;
+        let flash = Flash::format(lab, "flash.img", 256)?;
+        let settings = HearthSettings::new(&flash)
+            .disk(&DiskSettings::on_rbd("through", &through))
+            .disk(&DiskSettings::on_rbd("back", &back).keeping_dirty(32));
+        let hearth = Hearth::start(lab, &settings)?;
+        nbdsh(Some(&hearth.uri("through")), &writes(0, 40, 3))?;
+        nbdsh(Some(&hearth.uri("back")), &writes(0, 40, 4))?;
+        ensure!(
+            ceph.bytes("through")?[4096..8192] == block(1, 3),
+            "it was written through"
+        );
+        ensure!(
+            ceph.bytes("back")?[4096..8192] == [0; 4096],
+            "it waits on flash"
+        );
+
+        // Another host is refused, and told by whom.
+        let elsewhere = lab.host("elsewhere")?;
+        let other_flash = Flash::format(&elsewhere, "flash.img", 256)?;
+        let other = Hearth::start(&elsewhere, &HearthSettings::new(&other_flash))?;
+        let attach = ["disk", "attach", "through", "--origin", &through];
+        let refused = other.refused_command(&attach)?.stderr;
+        ensure!(refused.contains("in use by client."), "{refused}");
+
+        // A killed daemon's client lives on in the cluster for half a minute; its disks do not wait for that.
+        hearth.kill()?;
+        let began = Instant::now();
+        let hearth = Hearth::start(lab, &settings)?;
+        let (of_through, of_back) = (hearth.uri("through"), hearth.uri("back"));
+        nbdsh(Some(&of_through), &(reads(0, 40, 3) + &writes(40, 10, 5)))?;
+        nbdsh(Some(&of_back), &(reads(0, 40, 4) + &writes(40, 10, 6)))?;
+        ensure!(
+            began.elapsed().as_secs() < WATCH_TIMEOUT_SECONDS,
+            "it waited for the cluster"
+        );
+
+        // The cluster stands still: what is cached is served, and nothing is lost.
+        ceph.signal("osd", Signal::STOP)?;
+        nbdsh(Some(&of_through), &reads(0, 40, 3))?;
+        nbdsh(Some(&of_back), &(reads(0, 40, 4) + &writes(50, 10, 7)))?;
+        ceph.signal("osd", Signal::CONT)?;
+        hearth.command(&["disk", "flush", "back"])?;
+        let bytes = ceph.bytes("back")?;
+        for (number, round) in [(1, 4), (40, 6), (59, 7)] {
+            let at = usize::try_from(number)? * 4096;
+            ensure!(
+                bytes[at..at + 4096] == block(number, round),
+                "block {number} of the image"
+            );
+        }
+
+        // A grown image is grown in use.
+        ceph.run(&[
+            "rbd",
+            "resize",
+            "--no-progress",
+            "--size",
+            "128M",
+            "rbd/through",
+        ])?;
+        hearth.command(&["disk", "resize", "through"])?;
+        nbdsh(
+            Some(&of_through),
+            "assert h.get_size() == 128 << 20\nh.pwrite(b'n' * 4096, 100 << 20)",
+        )?;
+
+        // It goes to the other host as soon as it is detached here.
+        hearth.command(&["disk", "detach", "through"])?;
+        other.command(&attach)?;
+        nbdsh(
+            Some(&other.uri("through")),
+            &(reads(0, 40, 3) + &reads(40, 10, 5)),
+        )?;
+        hearth.stop()?;
+        wait_until("the image to be let go", LONG, || {
+            Ok(ceph
+                .run(&["rbd", "status", "rbd/back"])?
+                .contains("Watchers: none"))
+        })?;
+        other.stop()?;
+        Ok(())
+    });
+}
