@@ -5,7 +5,8 @@
     reason = "the library's functions are called with handles that it gave"
 )]
 
-use crate::image::{Address, Error, checked};
+use crate::address::Address;
+use crate::error::{Error, checked};
 use crate::library::{Functions, Handle, functions};
 use std::ffi::{CStr, CString};
 use std::ptr;

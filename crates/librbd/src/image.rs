@@ -5,15 +5,17 @@
     reason = "the library's functions are called with handles that it gave"
 )]
 
+use crate::address::Address;
 use crate::cluster::Pool;
-use crate::library::{Functions, Handle, RawWatcher};
+use crate::error::{Error, checked};
+use crate::library::RawWatcher;
+use crate::open::Open;
 use crate::running::Running;
 use libc::{c_char, c_int};
 use rustix::event::{EventfdFlags, eventfd};
-use std::ffi::{CStr, CString, NulError};
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::path::Path;
 use std::ptr;
 
 /// `RBD_FEATURE_EXCLUSIVE_LOCK`.
@@ -25,47 +27,11 @@ const EVENTFD: c_int = 2;
 /// Watchers that are looked at. An image has one for each client that writes it, and some more.
 const WATCHERS_MAX: usize = 64;
 
-/// What went wrong.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The library is not there, or too old.
-    #[error("librbd cannot be used ({0}): install the package librbd1")]
-    Library(&'static str),
-    /// The library refused.
-    #[error("{what}: {source}")]
-    Failed {
-        /// What was tried.
-        what: &'static str,
-        /// The system's words for the library's number.
-        source: io::Error,
-    },
-    /// A text has a zero byte.
-    #[error("a name with a zero byte")]
-    Name(#[from] NulError),
-}
-
 fn no_descriptor(source: io::Error) -> Error {
     Error::Failed {
         what: "an eventfd",
         source,
     }
-}
-
-/// Where an image is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address<'a> {
-    /// The cluster's configuration file; the library's usual places if none.
-    pub conf: Option<&'a Path>,
-    /// Who asks, without `client.`; `admin` if none.
-    pub user: Option<&'a str>,
-    /// The pool.
-    pub pool: &'a str,
-    /// The namespace in the pool; empty for the default one.
-    pub namespace: &'a str,
-    /// The image.
-    pub image: &'a str,
-    /// A snapshot of it, which only reading opens.
-    pub snapshot: Option<&'a str>,
 }
 
 /// A client that has an image open for writing.
@@ -83,28 +49,6 @@ pub struct Image {
     open: Open,
     /// A descriptor of the bell for who waits for it.
     listening: OwnedFd,
-}
-
-/// The library's hold on an image, which is closed with this.
-#[derive(Debug)]
-pub(crate) struct Open {
-    pub(crate) functions: &'static Functions,
-    pub(crate) handle: Handle,
-    /// What the library rings by its number until the image is closed.
-    bell: OwnedFd,
-    pool: Pool,
-}
-
-// SAFETY: the library's handles may be used from any thread.
-unsafe impl Send for Open {}
-
-/// The outcome of a call that answers a negative number when it fails.
-pub(crate) fn checked(what: &'static str, answer: c_int) -> Result<c_int, Error> {
-    if answer >= 0 {
-        return Ok(answer);
-    }
-    let source = io::Error::from_raw_os_error(answer.saturating_neg());
-    Err(Error::Failed { what, source })
 }
 
 impl Image {
@@ -265,23 +209,5 @@ impl Image {
     /// Has it serve operations, from this thread on.
     pub fn start(self) -> Running {
         Running::new(self.open, self.listening)
-    }
-}
-
-impl Open {
-    /// See [`Image::size`].
-    pub(crate) fn size(&self) -> Result<u64, Error> {
-        let mut size = 0;
-        // SAFETY: the image is open.
-        let answer = unsafe { (self.functions.rbd_get_size)(self.handle, &raw mut size) };
-        checked("its size", answer)?;
-        Ok(size)
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        // SAFETY: the image is not used afterwards. Its pool is closed after it.
-        unsafe { (self.functions.rbd_close)(self.handle) };
     }
 }

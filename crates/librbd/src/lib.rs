@@ -10,10 +10,15 @@
 //! Opening, closing and locks block for as long as the cluster takes. What [`Running`] does never blocks; the library has no
 //! time limit, so an operation may stay for ever.
 
+mod address;
 mod cluster;
+mod error;
 mod image;
 mod library;
+mod open;
 mod running;
 
-pub use image::{Address, Error, Image, Watcher};
+pub use address::Address;
+pub use error::Error;
+pub use image::{Image, Watcher};
 pub use running::{Ended, Running, Zeroes};

@@ -5,8 +5,9 @@
     reason = "the library reads and fills memory that the operations in flight own"
 )]
 
-use crate::image::{Error, Open};
+use crate::error::Error;
 use crate::library::Handle;
+use crate::open::Open;
 use block_io::{Buf, Slice};
 use libc::{c_int, c_void};
 use slab::Slab;

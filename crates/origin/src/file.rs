@@ -26,6 +26,7 @@
 mod doubt;
 mod format;
 mod kind;
+mod look;
 mod open;
 mod qemu_locks;
 mod ranges;
@@ -37,8 +38,8 @@ pub use open::{OpenedFile, measure, open};
 
 use crate::{Origin, Sources};
 use block_io::{
-    Buf, BufPool, ErrorNumbers, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb,
-    PAGE_BYTES, Since, Slice, Token,
+    Buf, BufPool, ErrorNumbers, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Since,
+    Slice, Token,
 };
 use doubt::{Change, Doubt};
 use ring::{Completion, FileSyncs, Op, Ring, Source, writes_through};
@@ -163,14 +164,6 @@ impl FileOrigin {
             volatile: false,
             passes: false,
         });
-    }
-
-    /// Whether the file has become shorter than the disk.
-    fn has_shrunk(&self) -> bool {
-        self.regular
-            && rustix::fs::fstat(&self.file).is_ok_and(|stat| {
-                u64::try_from(stat.st_size).unwrap_or(0) < self.geometry.size.get()
-            })
     }
 
     fn read(&mut self, token: Token, offset: Offset, length: usize, buf: Buf) {
@@ -351,18 +344,6 @@ impl FileOrigin {
         });
     }
 
-    /// Begins a change whose file was looked at, unless the file has become shorter.
-    fn looked(&mut self, op: OriginOp, completion: Completion) {
-        match (completion.result, completion.buf) {
-            (Ok(_), Some(status)) if size_in(&status) >= self.geometry.size => self.begin(op),
-            (Err(error), _) => {
-                let error = self.numbers.kind_of(op.token, &error);
-                self.refuse(op, error);
-            }
-            (Ok(_), _) => self.refuse(op, IoError::Failed),
-        }
-    }
-
     /// Begins what was checked.
     fn begin(&mut self, op: OriginOp) {
         let token = op.token;
@@ -418,11 +399,7 @@ impl Origin for FileOrigin {
         let looks = changes && self.regular;
         match op.verb.check(&self.geometry) {
             Err(error) => self.refuse(op, error),
-            Ok(()) if looks && !self.local => {
-                let file = Rc::clone(&self.file);
-                let buf = self.pool.take(PAGE_BYTES);
-                self.go(Flight::Look(op), Op::Stat { file, buf });
-            }
+            Ok(()) if looks && !self.local => self.look(op),
             Ok(()) if looks && self.has_shrunk() => self.refuse(op, IoError::Failed),
             Ok(()) => self.begin(op),
         }
@@ -484,14 +461,6 @@ impl Origin for FileOrigin {
     fn error_number(&mut self, token: Token) -> Option<i32> {
         self.numbers.take(token)
     }
-}
-
-/// The size in a `struct statx`.
-#[allow(clippy::host_endian_bytes, reason = "the kernel counts in host order")]
-fn size_in(status: &[u8]) -> Bytes {
-    const AT: usize = std::mem::offset_of!(libc::statx, stx_size);
-    let size = status[AT..].first_chunk().expect("a page");
-    Bytes::new(u64::from_ne_bytes(*size))
 }
 
 const fn punch() -> FallocateFlags {

@@ -12,6 +12,7 @@
 //!   shard thread:  opened.start(&ring, &pool) ──► Box<dyn Origin>
 //! ```
 
+mod error;
 pub mod faulty;
 pub mod file;
 mod identity;
@@ -25,12 +26,11 @@ mod rbd;
 mod spec;
 mod timed;
 
+pub use error::OpenError;
 pub use file::ImageFormat;
 pub use identity::Identity;
 pub use late::{KeepSockets, Keeping, KeepsNone};
-pub use open::{
-    OpenError, Opened, expect_anything, measure, open, open_beside, open_keeping, settle,
-};
+pub use open::{Opened, expect_anything, measure, open, open_beside, open_keeping, settle};
 pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec, RbdSpec};
 
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, Token};

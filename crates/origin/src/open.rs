@@ -1,67 +1,9 @@
 //! Opening an origin, in two steps: reach it, then put it on a shard's ring.
 
-use crate::{Identity, ImageFormat, Keeping, Origin, OriginSpec};
+use crate::{Identity, ImageFormat, Keeping, OpenError, Origin, OriginSpec};
 use block_io::{BufPool, OriginGeometry};
 use ring::Ring;
-use std::borrow::Cow;
-use std::path::PathBuf;
 use std::{fmt, io};
-use units::Bytes;
-
-/// Why an origin cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The file, device or server cannot be reached at all; it may be later.
-    #[error("cannot reach origin {origin}")]
-    Unreachable {
-        /// The origin as its specification prints.
-        origin: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Another process has it open for writing; ours would be a second writer.
-    #[error("origin {origin} is in use by {by}")]
-    InUse {
-        /// The origin as its specification prints.
-        origin: String,
-        /// By whom, as far as is known.
-        by: Cow<'static, str>,
-    },
-    /// The server answered, and refuses or breaks the protocol.
-    #[error("origin {origin} refused: {reason}")]
-    Refused {
-        /// The origin as its specification prints.
-        origin: String,
-        /// The server's words, or what was wrong with them.
-        reason: String,
-    },
-    /// It has a size that no disk can have.
-    #[error("origin {origin} is {size} long, which is not a positive multiple of {sector}")]
-    Size {
-        /// The origin as its specification prints.
-        origin: String,
-        /// Its size.
-        size: Bytes,
-        /// The unit it has to be a multiple of.
-        sector: Bytes,
-    },
-    /// It cannot be remembered which changes are in flight, or known which were.
-    #[error("cannot keep the record of changes in flight to origin {origin} in {}", path.display())]
-    Record {
-        /// The origin as its specification prints.
-        origin: String,
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It is open for reading only and the disk is to be written.
-    #[error("origin {origin} is read-only, the disk is not")]
-    ReadOnly {
-        /// The origin as its specification prints.
-        origin: String,
-    },
-}
 
 /// One kind of origin: what its specification can do.
 pub(crate) trait Kind: fmt::Display {

@@ -12,6 +12,8 @@
 //! overlaps `[offset, end)` begins within `2^c` before `offset`, or inside. So a search looks at little
 //! more than what it finds, whether requests are of 512 bytes or of a whole disk.
 
+#![forbid(unsafe_code)]
+
 use std::collections::BTreeSet;
 use units::Map;
 

@@ -1,7 +1,7 @@
 //! Images of Ceph clusters among the kinds of origins.
 
-use super::RbdOrigin;
 use super::clients::Record;
+use super::image::RbdOrigin;
 use super::lock::{self, NoLock};
 use super::sessions::Session;
 use crate::limits::SECTOR;

@@ -64,7 +64,7 @@ mod tests {
         assert!(!Session::wait_for_end("rbd:a/b", Duration::from_millis(1)));
         assert!(Session::wait_for_end("rbd:a/c", Duration::ZERO));
         let end = std::thread::spawn(move || drop(one));
-        assert!(Session::wait_for_end("rbd:a/b", Duration::from_secs(60)));
+        assert!(Session::wait_for_end("rbd:a/b", Duration::from_mins(1)));
         let _ = end.join();
     }
 }

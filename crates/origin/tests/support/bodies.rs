@@ -5,8 +5,11 @@ use block_io::{IoError, OriginVerb};
 use std::collections::BTreeMap;
 use units::{Bytes, Offset, Prng};
 
-/// All of them, by name.
-pub(crate) const ALL: [(&str, fn(&mut Rig)); 7] = [
+/// One of them, and what it is called.
+pub(crate) type Body = (&'static str, fn(&mut Rig));
+
+/// All of them.
+pub(crate) const ALL: [Body; 7] = [
     (
         "what_was_written_is_read_to_the_sector",
         what_was_written_is_read_to_the_sector,

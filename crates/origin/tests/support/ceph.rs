@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long the cluster may take until it has images.
-const START_TIME_MAX: Duration = Duration::from_secs(120);
+const START_TIME_MAX: Duration = Duration::from_mins(2);
 
 pub(crate) struct Ceph {
     folder: TempDir,
