@@ -35,6 +35,14 @@ impl DiskSettings {
         Self::new(name, &format!("rbd = '{address}'"))
     }
 
+    /// A disk whose origin is a unit of an iSCSI target, which knows this host by a name of the tests.
+    pub fn on_iscsi(name: &str, address: &str, host: &str) -> Self {
+        let keys = "reconnect_pause_max = '200ms', request_timeout = '60s'";
+        let initiator = format!("iqn.2026-01.org.example:{host}");
+        let origin = format!("iscsi = '{address}', initiator = '{initiator}', {keys}");
+        Self::new(name, &origin)
+    }
+
     fn new(name: &str, origin: &str) -> Self {
         Self {
             text: format!("\n[[disk]]\nname = '{name}'\norigin = {{ {origin} }}\n"),

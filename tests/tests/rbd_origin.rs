@@ -60,7 +60,7 @@ fn an_image_of_ceph_is_written_by_one_host_at_a_time_and_survives_its_daemon() {
         nbdsh(Some(&of_through), &reads(0, 40, 3))?;
         nbdsh(Some(&of_back), &(reads(0, 40, 4) + &writes(50, 10, 7)))?;
         ceph.signal("osd", Signal::CONT)?;
-        hearth.command(&["disk", "flush", "back"])?;
+        hearth.command(&["disk", "flush", "back", "--wait"])?;
         let bytes = ceph.bytes("back")?;
         for (number, round) in [(1, 4), (40, 6), (59, 7)] {
             let at = usize::try_from(number)? * 4096;

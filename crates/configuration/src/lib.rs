@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod authority;
 mod change;
 mod check;
 mod encryption;
@@ -18,6 +19,7 @@ mod fault;
 mod guest;
 mod hypervisor;
 mod identity;
+mod iscsi_uri;
 mod likeness;
 mod link;
 mod load;
@@ -51,6 +53,7 @@ pub use fault::Fault;
 pub use guest::GuestConfig;
 pub use hypervisor::{HypervisorConfig, MigrateWith};
 pub use identity::{canonical_origin, disk_id, serial, vhost_socket};
+pub use iscsi_uri::{ISCSI_SCHEME, IscsiUri, ParseIscsiUriError};
 pub use likeness::nearest;
 pub use link::{LinkConfig, PeerConfig};
 pub use load::{ConfigError, load, locate, parse};
@@ -59,7 +62,7 @@ pub use migration::{Dirty, MigrationConfig, Strategy};
 pub use model::{CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, TlsConfig};
 pub use nbd_clients::{ClientName, DiskNbdConfig, ParseClientError};
 pub use origin_place::{OriginPlace, identity};
-pub use origins::{FileOrigin, NbdOrigin, OriginConfig, RbdOrigin};
+pub use origins::{FileOrigin, IscsiOrigin, NbdOrigin, OriginConfig, RbdOrigin};
 pub use policy::{PolicyChange, PolicyConfig, Spare, Staging, Window};
 pub use rbd_uri::{ParseRbdUriError, RBD_SCHEME, RbdUri};
 pub use reference::{Entry, Section, reference_sections};

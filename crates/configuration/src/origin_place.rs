@@ -4,6 +4,7 @@
 //! address in one of its spellings. That a name and an address, or a socket and a port, lead to one
 //! server is not known here.
 
+use super::iscsi_uri::IscsiUri;
 use super::model::NbdConfig;
 use super::origins::OriginConfig;
 use super::rbd_uri::RbdUri;
@@ -26,6 +27,7 @@ enum Place {
     File(Node),
     Export { server: Server, export: String },
     Image(RbdUri),
+    Unit { target: String, unit: u16 },
 }
 
 #[derive(Clone, Debug)]
@@ -48,6 +50,10 @@ impl OriginPlace {
         let uri = match origin {
             OriginConfig::File(origin) => return Self(Place::File(Node::at(&origin.file))),
             OriginConfig::Nbd(origin) => &origin.nbd.0,
+            OriginConfig::Iscsi(origin) => {
+                let IscsiUri { target, unit, .. } = origin.iscsi.0.clone();
+                return Self(Place::Unit { target, unit });
+            }
             OriginConfig::Rbd(origin) => return Self(Place::Image(origin.rbd.0.clone())),
         };
         let server = match &uri.address {
@@ -73,14 +79,24 @@ impl OriginPlace {
                 },
             ) => export == other_export && server.is(other),
             (Place::Image(one), Place::Image(other)) => is_one_image(one, other),
-            (Place::File(_) | Place::Export { .. } | Place::Image(_), _) => false,
+            // A target's name is its own in the world, whatever portal leads to it.
+            (
+                Place::Unit { target, unit },
+                Place::Unit {
+                    target: other_target,
+                    unit: other,
+                },
+            ) => target == other_target && unit == other,
+            (Place::File(_) | Place::Export { .. } | Place::Image(_) | Place::Unit { .. }, _) => {
+                false
+            }
         }
     }
 
     /// Whether it is an export of the server that this configuration describes.
     pub fn is_served_by(&self, nbd: &NbdConfig) -> bool {
         match &self.0 {
-            Place::File(_) | Place::Image(_) => false,
+            Place::File(_) | Place::Image(_) | Place::Unit { .. } => false,
             Place::Export { server, .. } => match server {
                 Server::Unix(node) => match &nbd.unix_socket.0 {
                     Switch::On(path) => node.is(&Node::at(&path.0)),

@@ -4,6 +4,7 @@
 //! spellings of one address must print alike: the port is always there, the host is in lower
 //! case, and only bytes that must be are percent-encoded.
 
+use crate::authority;
 use crate::percent::{decode, encode};
 use std::fmt;
 use std::path::PathBuf;
@@ -97,34 +98,9 @@ fn parse_tcp(rest: &str) -> Result<NbdUri, &'static str> {
         Some(slash) => rest.split_at(slash),
         None => (rest, ""),
     };
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(bracketed) => {
-            let (host, port) = bracketed.split_once(']').ok_or("a bracket is open")?;
-            match port.strip_prefix(':') {
-                None if !port.is_empty() => return Err("a colon and a port follow the bracket"),
-                port => (host, port),
-            }
-        }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        },
-    };
-    if host.is_empty() {
-        return Err("the host is missing");
-    }
-    let port = match port {
-        Some(port) => match port.parse() {
-            Ok(port) if port != 0 => port,
-            _ => return Err("the port is not a number from 1 to 65535"),
-        },
-        None => NBD_PORT,
-    };
+    let (host, port) = authority::parse(authority, NBD_PORT)?;
     Ok(NbdUri {
-        address: NbdUriAddress::Tcp {
-            host: host.to_ascii_lowercase(),
-            port,
-        },
+        address: NbdUriAddress::Tcp { host, port },
         export: parse_export(path)?,
     })
 }
@@ -151,11 +127,9 @@ impl fmt::Display for NbdUri {
                 encode(f, &path.to_string_lossy(), PLAIN)
             }
             NbdUriAddress::Tcp { host, port } => {
-                if host.contains(':') {
-                    write!(f, "nbd://[{host}]:{port}/")?;
-                } else {
-                    write!(f, "nbd://{host}:{port}/")?;
-                }
+                f.write_str("nbd://")?;
+                authority::print(f, host, *port)?;
+                f.write_str("/")?;
                 encode(f, &self.export, PLAIN)
             }
         }

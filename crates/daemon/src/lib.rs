@@ -42,6 +42,7 @@ mod guest_sockets;
 mod hand_overs;
 mod history;
 mod image_view;
+mod initiator;
 mod keys;
 mod ledger;
 mod listen;

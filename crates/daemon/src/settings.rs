@@ -1,22 +1,25 @@
 //! From the configuration's words to those of the crates below.
 
 use super::flash_size::FlashSize;
+use super::initiator;
 use super::tenants;
 use at_rest::DataKey;
 use cache::Tenure;
 use configuration::{
-    Auto, CacheConfig, Config, DiskConfig, NbdConfig, NbdOrigin, NbdUri, NbdUriAddress,
-    OriginConfig, OriginFormat, PolicyConfig, REQUEST_MEMORY_LEAST, RbdOrigin, RbdUri,
-    ReclaimPolicy, TlsMode, VhostUserConfig, disk_id,
+    Auto, CacheConfig, Config, DiskConfig, IscsiOrigin, NbdConfig, NbdOrigin, NbdUri,
+    NbdUriAddress, OriginConfig, OriginFormat, PolicyConfig, REQUEST_MEMORY_LEAST, RbdOrigin,
+    RbdUri, ReclaimPolicy, TlsMode, VhostUserConfig, disk_id,
 };
 use frontend::budget::MemoryBudget;
 use frontend::limits::ConnectionLimits;
 use nbd_server::limits::ServerLimits;
 use nbd_server::{Tls, TlsError, TlsOffer};
-use origin::{FileSpec, ImageFormat, NbdAddress, NbdSpec, Opened, OriginSpec, RbdSpec};
+use origin::{
+    Chap, FileSpec, ImageFormat, IscsiSpec, NbdAddress, NbdSpec, Opened, OriginSpec, RbdSpec,
+};
 use policy::reclaim::Kind;
 use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::{Bytes, Duration};
 use vhost_user::MappingLimits;
@@ -172,6 +175,27 @@ pub fn origin(origin: &OriginConfig) -> OriginSpec {
         }),
         OriginConfig::Nbd(origin) => OriginSpec::Nbd(nbd_origin(origin)),
         OriginConfig::Rbd(origin) => OriginSpec::Rbd(rbd_origin(origin)),
+        OriginConfig::Iscsi(origin) => OriginSpec::Iscsi(iscsi_origin(origin)),
+    }
+}
+
+fn iscsi_origin(origin: &IscsiOrigin) -> IscsiSpec {
+    let uri = &origin.iscsi.0;
+    let chap = |user: &Option<String>, file: &Option<PathBuf>| {
+        let (user, secret_file) = (user.clone()?, file.clone()?);
+        Some(Chap { user, secret_file })
+    };
+    IscsiSpec {
+        name: uri.to_string(),
+        portal: uri.portal(),
+        target: uri.target.clone(),
+        unit: uri.unit,
+        initiator: origin.initiator.clone().unwrap_or_else(initiator::name),
+        chap: chap(&origin.chap_user, &origin.chap_secret_file),
+        target_chap: chap(&origin.target_chap_user, &origin.target_chap_secret_file),
+        connect_timeout: origin.connect_timeout.0,
+        reconnect_pause_max: origin.reconnect_pause_max.0,
+        request_timeout: origin.request_timeout.0,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Shared storage behind one trait: the slower volume that a disk's bytes really live on.
 //!
 //! An [`Origin`] takes operations and hands each back once, in any order. It exists in real
-//! forms (`file`: a file or block device; `nbd`: an NBD server; `rbd`: an image of a Ceph cluster), in memory with a seeded crash
+//! forms (`file`: a file or block device; `nbd`: an NBD server; `rbd`: an image of a Ceph cluster; `iscsi`: a unit of an iSCSI target), in memory with a seeded crash
 //! model, and as a faulty wrapper around any of them. One conformance body runs on all.
 //!
 //! Opening has two steps, because reaching an origin may take seconds and the thread of a
@@ -16,6 +16,7 @@ mod error;
 pub mod faulty;
 pub mod file;
 mod identity;
+mod iscsi;
 mod late;
 mod limits;
 pub mod memory;
@@ -23,6 +24,7 @@ pub mod nbd;
 mod open;
 mod patience;
 mod rbd;
+mod sessions;
 mod spec;
 mod timed;
 
@@ -31,7 +33,7 @@ pub use file::ImageFormat;
 pub use identity::Identity;
 pub use late::{KeepSockets, Keeping, KeepsNone};
 pub use open::{Opened, expect_anything, measure, open, open_beside, open_keeping, settle};
-pub use spec::{FileSpec, NbdAddress, NbdSpec, OriginSpec, RbdSpec};
+pub use spec::{Chap, FileSpec, IscsiSpec, NbdAddress, NbdSpec, OriginSpec, RbdSpec};
 
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, Token};
 use ring::SourceId;

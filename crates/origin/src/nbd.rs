@@ -10,6 +10,8 @@
 //!
 //! The client decides what is sent, and what happens when a connection is lost; here it is done.
 //!
+//! What carries the bytes need not be a socket: see [`Remote`].
+//!
 //! A flush goes over one connection and vouches for the writes of all: more than one is opened
 //! only if the server promises exactly that (`NBD_FLAG_CAN_MULTI_CONN`).
 
@@ -17,30 +19,47 @@ mod dial;
 mod kind;
 mod limits;
 mod stream;
+mod wire;
 
-use crate::late::{self, Hold};
+use crate::late::{self, Hold, Keeper};
 use crate::{Condition, Keeping, NbdSpec, OpenError, Origin, Sources};
 use block_io::{BufPool, FailureKind, IoError, OriginDone, OriginGeometry, OriginOp, Token};
-use dial::{Connected, DialError};
 use events::EventKind;
 use nbd_client::{Client, Effect, LinkId, Report, Settings, Unfit};
 use nbd_protocol::Terms;
 use ring::{Mailbox, Ring};
 use std::fmt;
+use std::sync::Arc;
 use std::thread;
-use stream::Stream;
 use units::{Bytes, Duration, Instant};
+pub(crate) use wire::{Carrier, Connected, DialError, Remote, Sending, Times, Wire};
 
 /// Connections that are through with their handshakes; it can move to its shard's thread.
 #[derive(Debug)]
 pub struct Dialled {
-    spec: NbdSpec,
+    remote: Arc<dyn Remote>,
     geometry: OriginGeometry,
     connections: Vec<Connected>,
     hold: Option<Hold>,
 }
 
 impl Dialled {
+    /// Connections of which the first one's terms hold for all.
+    pub(crate) fn new(
+        remote: Arc<dyn Remote>,
+        connections: Vec<Connected>,
+        hold: Option<Hold>,
+        read_only: bool,
+    ) -> Result<Self, OpenError> {
+        let geometry = geometry(&connections[0].terms, read_only, &remote.to_string())?;
+        Ok(Self {
+            remote,
+            geometry,
+            connections,
+            hold,
+        })
+    }
+
     /// Size, sector and abilities.
     pub fn geometry(&self) -> OriginGeometry {
         self.geometry
@@ -63,19 +82,9 @@ pub fn dial(
     let keeper = hold.as_ref().and_then(Hold::keeper);
     let connections = match dial::connect_all(spec, keeper) {
         Ok(connections) => connections,
-        Err(DialError::Unreachable(source)) => {
-            return Err(OpenError::Unreachable { origin, source });
-        }
-        Err(DialError::Refused(reason)) => return Err(OpenError::Refused { origin, reason }),
+        Err(error) => return Err(error.of(origin)),
     };
-    let terms = connections[0].terms;
-    let geometry = geometry(&terms, read_only, &origin)?;
-    Ok(Dialled {
-        spec: spec.clone(),
-        geometry,
-        connections,
-        hold,
-    })
+    Dialled::new(Arc::new(spec.clone()), connections, hold, read_only)
 }
 
 fn geometry(terms: &Terms, read_only: bool, origin: &str) -> Result<OriginGeometry, OpenError> {
@@ -94,15 +103,29 @@ fn geometry(terms: &Terms, read_only: bool, origin: &str) -> Result<OriginGeomet
     })
 }
 
+impl Remote for NbdSpec {
+    fn connect_all(&self, keeper: Option<&Keeper>) -> Result<Vec<Connected>, DialError> {
+        dial::connect_all(self, keeper)
+    }
+
+    fn times(&self) -> Times {
+        Times {
+            reconnect_pause_max: self.reconnect_pause_max,
+            request_timeout: self.request_timeout,
+            settle_time: self.settle_time,
+        }
+    }
+}
+
 type DialResult = Result<Vec<Connected>, DialError>;
 
 /// An export of an NBD server as an origin.
 pub struct NbdOrigin {
-    spec: NbdSpec,
+    remote: Arc<dyn Remote>,
     ring: Ring,
     pool: BufPool,
     client: Client,
-    streams: Vec<Stream>,
+    streams: Vec<Box<dyn Wire>>,
     /// A thread is connecting.
     dialling: Option<Mailbox<DialResult>>,
     hold: Option<Hold>,
@@ -113,20 +136,21 @@ pub struct NbdOrigin {
 impl NbdOrigin {
     /// Puts the connections on a shard's ring.
     pub fn new(dialled: Dialled, ring: &Ring, pool: &BufPool) -> Self {
+        let times = dialled.remote.times();
         let settings = Settings {
-            request_timeout: dialled.spec.request_timeout,
-            reconnect_pause_max: dialled.spec.reconnect_pause_max,
-            settle_time: dialled.spec.settle_time,
+            request_timeout: times.request_timeout,
+            reconnect_pause_max: times.reconnect_pause_max,
+            settle_time: times.settle_time,
             first_cookie: late::random(),
         };
         let terms = terms_of(&dialled.connections);
         let (mut client, links) = Client::new(&terms, dialled.geometry, settings, pool);
         let late = dialled.hold.as_ref().map_or(&[][..], Hold::late);
         if !late.is_empty() {
-            client.expect_late_changes(late, ring.now() + dialled.spec.settle_time);
+            client.expect_late_changes(late, ring.now() + times.settle_time);
         }
         let mut origin = Self {
-            spec: dialled.spec,
+            remote: dialled.remote,
             ring: ring.clone(),
             pool: pool.clone(),
             client,
@@ -142,7 +166,7 @@ impl NbdOrigin {
 
     fn adopt(&mut self, links: Vec<LinkId>, connections: Vec<Connected>) {
         let named = links.into_iter().zip(connections);
-        let streams = named.map(|(link, one)| Stream::new(link, one, &self.ring, &self.pool));
+        let streams = named.map(|(link, one)| one.carrier.start(link, &self.ring, &self.pool));
         self.streams.extend(streams);
     }
 
@@ -156,7 +180,7 @@ impl NbdOrigin {
         }
         let is_over = hold.late().is_empty();
         if is_over && self.look.is_some() {
-            tracing::info!(origin = %self.spec, "no write of a former session can land any more");
+            tracing::info!(origin = %self.remote, "no write of a former session can land any more");
         }
         self.look = (!is_over).then(|| now + limits::LATE_LOOK);
     }
@@ -176,8 +200,9 @@ impl NbdOrigin {
                     }
                 }
                 Effect::Send { link, slices } => {
-                    if let Some(stream) = self.stream(link) {
-                        stream.send(slices);
+                    let sending = self.stream(link).map(|stream| stream.send(slices));
+                    if sending == Some(Sending::Done) {
+                        self.client.sent(link);
                     }
                 }
                 Effect::HalfClose(link) => {
@@ -194,7 +219,7 @@ impl NbdOrigin {
                 Effect::Dial => match self.start_dialling() {
                     Ok(mailbox) => self.dialling = Some(mailbox),
                     Err(error) => {
-                        tracing::warn!(origin = %self.spec, %error, "cannot try to reconnect");
+                        tracing::warn!(origin = %self.remote, %error, "cannot try to reconnect");
                         self.client.not_reached(now);
                     }
                 },
@@ -203,8 +228,8 @@ impl NbdOrigin {
         }
     }
 
-    fn stream(&self, link: LinkId) -> Option<&Stream> {
-        self.streams.iter().find(|stream| stream.link() == link)
+    fn stream(&mut self, link: LinkId) -> Option<&mut Box<dyn Wire>> {
+        self.streams.iter_mut().find(|stream| stream.link() == link)
     }
 
     fn report(&self, report: &Report) {
@@ -213,29 +238,29 @@ impl NbdOrigin {
                 let kind = FailureKind::OriginLost;
                 tracing::warn!(event = EventKind::OriginLost.word(),
                     kind = kind.name(), message_id = kind.message_id(),
-                    origin = %self.spec, why, "origin connection lost");
+                    origin = %self.remote, why, "origin connection lost");
             }
             Report::Connected { connections } => {
                 tracing::info!(event = EventKind::OriginBack.word(),
-                    origin = %self.spec, connections, "origin connected");
+                    origin = %self.remote, connections, "origin connected");
             }
             Report::OtherDisk { was, is } => {
                 let kind = FailureKind::OriginChanged;
                 tracing::error!(event = EventKind::OriginChanged.word(),
                     kind = kind.name(), message_id = kind.message_id(),
-                    origin = %self.spec, %was, %is, "origin came back as another disk");
+                    origin = %self.remote, %was, %is, "origin came back as another disk");
             }
         }
     }
 
     fn start_dialling(&self) -> std::io::Result<Mailbox<DialResult>> {
         let (sender, mailbox) = ring::mailbox(&self.ring)?;
-        let spec = self.spec.clone();
+        let remote = Arc::clone(&self.remote);
         let keeper = self.hold.as_ref().and_then(Hold::keeper).cloned();
-        let thread = thread::Builder::new().name("nbd-dial".to_owned());
+        let thread = thread::Builder::new().name("origin-dial".to_owned());
         thread.spawn(move || {
             // If the origin was dropped meanwhile the connections are closed here.
-            let _ = sender.send(dial::connect_all(&spec, keeper.as_ref()));
+            let _ = sender.send(remote.connect_all(keeper.as_ref()));
         })?;
         Ok(mailbox)
     }
@@ -260,7 +285,7 @@ impl NbdOrigin {
                 }
             }
             Some(Err(error)) => {
-                tracing::debug!(origin = %self.spec, %error, "origin not reached");
+                tracing::debug!(origin = %self.remote, %error, "origin not reached");
                 self.client.not_reached(now);
             }
             None => self.client.not_reached(now),
@@ -286,7 +311,7 @@ impl Origin for NbdOrigin {
     }
 
     fn poll(&mut self, now: Instant, done: &mut Vec<OriginDone>) {
-        for stream in &self.streams {
+        for stream in &mut self.streams {
             stream.poll(&mut self.client, now, done);
         }
         self.poll_dialling(now, done);
@@ -310,7 +335,7 @@ impl Origin for NbdOrigin {
     }
 
     fn sources(&self) -> Sources {
-        let streams = self.streams.iter().map(Stream::source);
+        let streams = self.streams.iter().map(|stream| stream.source());
         streams
             .chain(self.dialling.iter().map(Mailbox::id))
             .collect()
@@ -354,6 +379,6 @@ impl Drop for NbdOrigin {
 
 impl fmt::Debug for NbdOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NbdOrigin({})", self.spec)
+        write!(f, "NbdOrigin({})", self.remote)
     }
 }

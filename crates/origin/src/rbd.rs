@@ -15,4 +15,3 @@ mod clients;
 mod image;
 mod kind;
 mod lock;
-mod sessions;

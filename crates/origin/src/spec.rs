@@ -14,6 +14,8 @@ pub enum OriginSpec {
     Nbd(NbdSpec),
     /// An image of a Ceph cluster.
     Rbd(RbdSpec),
+    /// A logical unit of an iSCSI target.
+    Iscsi(IscsiSpec),
 }
 
 impl OriginSpec {
@@ -23,6 +25,7 @@ impl OriginSpec {
             Self::File(file) => file,
             Self::Nbd(nbd) => nbd,
             Self::Rbd(rbd) => rbd,
+            Self::Iscsi(iscsi) => iscsi,
         }
     }
 }
@@ -137,6 +140,46 @@ pub struct RbdSpec {
 }
 
 impl fmt::Display for RbdSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// A name and its secret (CHAP, RFC 1994).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chap {
+    /// The name.
+    pub user: String,
+    /// The file whose first line is the secret.
+    pub secret_file: PathBuf,
+}
+
+/// A logical unit of an iSCSI target as an origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IscsiSpec {
+    /// The one text for it, by which it is remembered and people know it.
+    pub name: String,
+    /// Where the target listens: `host:port`.
+    pub portal: String,
+    /// The target's name.
+    pub target: String,
+    /// The unit's number.
+    pub unit: u16,
+    /// This host's name as an initiator.
+    pub initiator: String,
+    /// What the target wants to know of this host.
+    pub chap: Option<Chap>,
+    /// What this host wants to know of the target.
+    pub target_chap: Option<Chap>,
+    /// How long a login may take.
+    pub connect_timeout: Duration,
+    /// The longest pause between two logins.
+    pub reconnect_pause_max: Duration,
+    /// How long a request may take, new logins included.
+    pub request_timeout: Duration,
+}
+
+impl fmt::Display for IscsiSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }

@@ -2,7 +2,7 @@
 
 use super::OriginConfig;
 use super::keys::keys;
-use super::times;
+use super::times::Times;
 use crate::fault::{Fault, absolute};
 use crate::text::Text;
 use crate::words::OriginFormat;
@@ -36,7 +36,7 @@ keys! {
 
 impl Keys {
     /// The origin, if it is of this kind.
-    pub(super) fn origin(self, times: &times::Keys) -> Option<FileOrigin> {
+    pub(super) fn origin(self, times: &Times) -> Option<FileOrigin> {
         let default = FileOrigin::new(self.file?);
         Some(FileOrigin {
             direct: self.direct.unwrap_or(default.direct),

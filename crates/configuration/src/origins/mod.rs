@@ -1,16 +1,19 @@
 //! Where a disk's bytes live: the kinds of origins, and what the configuration says of each.
 //!
 //! A kind is a file here: its keys with their defaults and what they may be, and its canonical text. It
-//! has a line in the table below. Times that several kinds have are in `times`. An origin is of the kind whose first key is written (`file`, `nbd`, `rbd`);
+//! has a line in the table below. Times that several kinds have are in `times`. An origin is of the kind whose first key is written (`file`, `nbd`, `rbd`,
+//! `iscsi`);
 //! keys of other kinds mean nothing to it.
 
 mod file;
+mod iscsi;
 mod keys;
 mod nbd;
 mod rbd;
 mod times;
 
 pub use file::FileOrigin;
+pub use iscsi::IscsiOrigin;
 pub use nbd::NbdOrigin;
 pub use rbd::RbdOrigin;
 
@@ -20,6 +23,7 @@ use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
+use times::Times;
 use units::Duration;
 use utoipa::ToSchema;
 
@@ -36,7 +40,7 @@ macro_rules! origins {
         /// What is written of each kind.
         #[derive(Default)]
         struct Written {
-            times: times::Keys,
+            times: Times,
             $( $module: $module::Keys, )*
         }
 
@@ -63,7 +67,7 @@ macro_rules! origins {
         impl OriginConfig {
             /// Every key that any kind has, without a value.
             pub(super) fn every_key() -> Value {
-                let keys = [times::Keys::NAMES, $( $module::Keys::NAMES, )*].concat();
+                let keys = [Times::NAMES, $( $module::Keys::NAMES, )*].concat();
                 let keys = keys.into_iter().map(|key| (key.to_owned(), Value::Null));
                 Value::Object(Map::from_iter(keys))
             }
@@ -99,6 +103,8 @@ origins! {
     Nbd(NbdOrigin): nbd,
     /// An image of a Ceph cluster.
     Rbd(RbdOrigin): rbd,
+    /// A logical unit of an iSCSI target.
+    Iscsi(IscsiOrigin): iscsi,
 }
 
 /// What to do about an origin of no kind, in words.
@@ -175,7 +181,7 @@ mod tests {
     fn an_origin_is_of_one_kind() {
         let both = read(r#"{"file":"/o","nbd":"nbd://h/e"}"#).unwrap_err();
         assert!(
-            both.contains("give one of file, nbd, rbd, not both"),
+            both.contains("give one of file, nbd, rbd, iscsi, not both"),
             "{both}"
         );
         assert!(read("{}").is_err());

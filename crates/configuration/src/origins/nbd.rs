@@ -2,7 +2,7 @@
 
 use super::OriginConfig;
 use super::keys::keys;
-use super::times;
+use super::times::Times;
 use crate::fault::Fault;
 use crate::text::Text;
 use crate::uri::NbdUri;
@@ -44,7 +44,7 @@ keys! {
 
 impl Keys {
     /// The origin, if it is of this kind.
-    pub(super) fn origin(self, times: &times::Keys) -> Option<NbdOrigin> {
+    pub(super) fn origin(self, times: &Times) -> Option<NbdOrigin> {
         let default = NbdOrigin::new(self.nbd?.0);
         Some(NbdOrigin {
             connections: self

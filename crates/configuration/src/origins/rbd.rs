@@ -2,7 +2,7 @@
 
 use super::OriginConfig;
 use super::keys::keys;
-use super::times;
+use super::times::Times;
 use crate::fault::Fault;
 use crate::rbd_uri::RbdUri;
 use crate::text::Text;
@@ -30,7 +30,7 @@ keys! {
 
 impl Keys {
     /// The origin, if it is of this kind.
-    pub(super) fn origin(self, times: &times::Keys) -> Option<RbdOrigin> {
+    pub(super) fn origin(self, times: &Times) -> Option<RbdOrigin> {
         let default = RbdOrigin::new(self.rbd?.0);
         Some(RbdOrigin {
             connect_timeout: times.connect_timeout(default.connect_timeout),

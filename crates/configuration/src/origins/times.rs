@@ -7,13 +7,15 @@ use std::str::FromStr;
 use units::{Duration, ParseDurationError};
 
 keys! {
-    connect_timeout: Text<Positive>,
-    reconnect_pause_max: Text<Positive>,
-    request_timeout: Text<Positive>,
-    settle_time: Text<Duration>,
+    Times {
+        connect_timeout: Text<Positive>,
+        reconnect_pause_max: Text<Positive>,
+        request_timeout: Text<Positive>,
+        settle_time: Text<Duration>,
+    }
 }
 
-impl Keys {
+impl Times {
     pub(super) fn connect_timeout(&self, default: Text<Duration>) -> Text<Duration> {
         or(self.connect_timeout.as_ref(), default)
     }

@@ -124,7 +124,7 @@ fn requests_that_make_no_sense_are_told_why() {
         "/v1/disks",
         "{\"name\":\"x\",\"origin\":{}}",
         400,
-        "one of file, nbd, rbd",
+        "one of file, nbd, rbd, iscsi",
     );
     let elsewhere = "{\"name\":\"x\",\"cache\":\"no\",\"origin\":{\"file\":\"/x\"}}";
     wrong("POST", "/v1/disks", elsewhere, 404, "no cache 'no'");

@@ -4,7 +4,9 @@
 //! being attached, later on a short-lived thread of its own that hands the connections over.
 
 use super::limits;
-use crate::late::{Keeper, Kept};
+use super::stream::Socket;
+use super::wire::{Connected, DialError};
+use crate::late::Keeper;
 use crate::{NbdAddress, NbdSpec};
 use nbd_protocol::client::{Handshake, HandshakeError, Step, Wishes};
 use nbd_protocol::{Terms, TransmissionFlags};
@@ -20,26 +22,6 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::thread;
 use std::time::Instant;
-
-/// A connection that is through with its handshake.
-#[derive(Debug)]
-pub(super) struct Connected {
-    pub(super) socket: OwnedFd,
-    /// Somebody keeps a copy of it for the next process.
-    pub(super) kept: Option<Kept>,
-    pub(super) terms: Terms,
-}
-
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum DialError {
-    /// Nobody answers, or not in time.
-    #[error("{0}")]
-    Unreachable(io::Error),
-    /// Somebody answers and refuses.
-    #[error("{0}")]
-    Refused(String),
-}
 
 impl From<io::Error> for DialError {
     fn from(error: io::Error) -> Self {
@@ -57,6 +39,12 @@ impl From<HandshakeError> for DialError {
     fn from(error: HandshakeError) -> Self {
         Self::Refused(error.to_string())
     }
+}
+
+/// A socket that is through with its handshake.
+struct Negotiated {
+    socket: OwnedFd,
+    terms: Terms,
 }
 
 /// Makes all connections: one, and more if the server says that they are coherent. If it lets
@@ -89,15 +77,17 @@ pub(super) fn connect_all(
             Ok(_) | Err(_) => break,
         }
     }
-    if let Some(keeper) = keeper {
-        for connected in &mut all {
-            connected.kept = Some(keeper.keep(&connected.socket));
+    let connected = all.into_iter().map(|Negotiated { socket, terms }| {
+        let kept = keeper.map(|keeper| keeper.keep(&socket));
+        Connected {
+            carrier: Box::new(Socket { socket, kept }),
+            terms,
         }
-    }
-    Ok(all)
+    });
+    Ok(connected.collect())
 }
 
-fn connect_one(spec: &NbdSpec, deadline: Instant) -> Result<Connected, DialError> {
+fn connect_one(spec: &NbdSpec, deadline: Instant) -> Result<Negotiated, DialError> {
     let socket = match &spec.address {
         NbdAddress::Unix(path) => connect_unix(path, deadline)?,
         NbdAddress::Tcp { host, port } => connect_tcp(host, *port, deadline)?,
@@ -108,11 +98,7 @@ fn connect_one(spec: &NbdSpec, deadline: Instant) -> Result<Connected, DialError
     let terms = negotiate(&socket, &spec.export, deadline)?;
     sockopt::set_socket_timeout(&socket, Timeout::Recv, None)?;
     sockopt::set_socket_timeout(&socket, Timeout::Send, None)?;
-    Ok(Connected {
-        socket,
-        kept: None,
-        terms,
-    })
+    Ok(Negotiated { socket, terms })
 }
 
 fn time_left(deadline: Instant) -> io::Result<std::time::Duration> {

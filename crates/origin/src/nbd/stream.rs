@@ -2,8 +2,8 @@
 //!
 //! One receive is always in flight, until the stream ends.
 
-use super::dial::Connected;
 use super::limits;
+use super::wire::{Carrier, Sending, Wire};
 use crate::late::Kept;
 use block_io::{Buf, BufPool, OriginDone, Slice};
 use nbd_client::{Client, LinkId};
@@ -17,8 +17,22 @@ use units::Instant;
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
 
+/// A socket that is through with its handshake.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) socket: OwnedFd,
+    /// Somebody keeps a copy of it for the next process.
+    pub(super) kept: Option<Kept>,
+}
+
+impl Carrier for Socket {
+    fn start(self: Box<Self>, link: LinkId, ring: &Ring, pool: &BufPool) -> Box<dyn Wire> {
+        Box::new(Stream::new(link, *self, ring, pool))
+    }
+}
+
 /// The socket of one connection.
-pub(super) struct Stream {
+struct Stream {
     link: LinkId,
     source: Source,
     socket: Rc<OwnedFd>,
@@ -28,7 +42,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Takes over a socket that is through with its handshake.
-    pub(super) fn new(link: LinkId, connected: Connected, ring: &Ring, pool: &BufPool) -> Self {
+    fn new(link: LinkId, connected: Socket, ring: &Ring, pool: &BufPool) -> Self {
         let stream = Self {
             link,
             source: ring.source(),
@@ -39,36 +53,14 @@ impl Stream {
         stream
     }
 
-    pub(super) fn link(&self) -> LinkId {
-        self.link
-    }
-
-    /// If somebody keeps a copy of the connection, that stays as it is.
-    pub(super) fn leave(&mut self) {
-        if let Some(kept) = &mut self.kept {
-            kept.leave();
-        }
-    }
-
-    pub(super) fn source(&self) -> SourceId {
-        self.source.id()
-    }
-
     /// Sends; the client learns when all of it is on its way.
-    pub(super) fn send(&self, slices: Vec<Slice>) {
+    fn submit(&self, slices: Vec<Slice>) {
         let socket = Rc::clone(&self.socket);
         self.source.submit(SEND, Op::Send { socket, slices });
     }
 
-    /// Sends a few bytes if that can be done at once: whoever does not get them sees the end of
-    /// the stream.
-    pub(super) fn say(&self, bytes: &[u8]) {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let _ = rustix::net::send(&self.socket, bytes, flags);
-    }
-
     /// Tells the server that nothing more will come.
-    pub(super) fn half_close(&self) {
+    fn shut(&self) {
         // It fails where the stream has ended already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
     }
@@ -86,32 +78,6 @@ impl Stream {
         self.source.submit(RECEIVE, op);
     }
 
-    /// Tells the client what the ring has for this stream.
-    pub(super) fn poll(&self, client: &mut Client, now: Instant, done: &mut Vec<OriginDone>) {
-        while let Some(completion) = self.source.pop() {
-            match (completion.token, completion.result) {
-                (RECEIVE, Ok(0)) => {
-                    client.ended(self.link, "the server closed the connection".to_owned());
-                }
-                (RECEIVE, Ok(count)) => {
-                    let Some(buf) = completion.buf else {
-                        continue;
-                    };
-                    client.received(self.link, &buf[..count], now, done);
-                    self.receive(buf);
-                }
-                (SEND, Ok(count)) => self.sent(count, completion.slices, client),
-                (SEND, Err(error)) if is_interruption(&error) => self.send(completion.slices),
-                (SEND, Err(error)) => client.broken(self.link, error.to_string()),
-                (_, Err(error)) => match completion.buf {
-                    Some(buf) if is_interruption(&error) => self.receive(buf),
-                    _ => client.ended(self.link, error.to_string()),
-                },
-                (_, Ok(_)) => {}
-            }
-        }
-    }
-
     /// A send has ended; what the kernel did not take goes first in the next.
     fn sent(&self, mut count: usize, slices: Vec<Slice>, client: &mut Client) {
         let mut rest = Vec::new();
@@ -125,7 +91,62 @@ impl Stream {
         if rest.is_empty() {
             client.sent(self.link);
         } else {
-            self.send(rest);
+            self.submit(rest);
+        }
+    }
+}
+
+impl Wire for Stream {
+    fn link(&self) -> LinkId {
+        self.link
+    }
+
+    fn source(&self) -> SourceId {
+        self.source.id()
+    }
+
+    fn send(&mut self, slices: Vec<Slice>) -> Sending {
+        self.submit(slices);
+        Sending::GoesOn
+    }
+
+    fn say(&mut self, bytes: &[u8]) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let _ = rustix::net::send(&self.socket, bytes, flags);
+    }
+
+    fn half_close(&mut self) {
+        self.shut();
+    }
+
+    fn leave(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.leave();
+        }
+    }
+
+    fn poll(&mut self, client: &mut Client, now: Instant, done: &mut Vec<OriginDone>) {
+        while let Some(completion) = self.source.pop() {
+            match (completion.token, completion.result) {
+                (RECEIVE, Ok(0)) => {
+                    client.ended(self.link, "the server closed the connection".to_owned());
+                }
+                (RECEIVE, Ok(count)) => {
+                    let Some(buf) = completion.buf else {
+                        continue;
+                    };
+                    client.received(self.link, &buf[..count], now, done);
+                    self.receive(buf);
+                }
+                (SEND, Ok(count)) => self.sent(count, completion.slices, client),
+                (SEND, Err(error)) if is_interruption(&error) => self.submit(completion.slices),
+                (SEND, Err(error)) => client.broken(self.link, error.to_string()),
+                (_, Err(error)) => match completion.buf {
+                    Some(buf) if is_interruption(&error) => self.receive(buf),
+                    _ => client.ended(self.link, error.to_string()),
+                },
+                (_, Ok(_)) => {}
+            }
         }
     }
 }
@@ -140,7 +161,7 @@ impl Drop for Stream {
     /// 1.32 now and then fails an assertion of its own and is gone: better to let them end first.
     fn drop(&mut self) {
         if !self.kept.as_ref().is_some_and(Kept::is_left) {
-            self.half_close();
+            self.shut();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Operations on an image that is open: each is begun at once, and its end is heard by an eventfd on the ring.
 
-use super::sessions::Session;
+use crate::sessions::Session;
 use crate::{Origin, Sources};
 use block_io::{
     ErrorNumbers, FailureKind, IoError, OriginDone, OriginGeometry, OriginOp, OriginVerb, Token,

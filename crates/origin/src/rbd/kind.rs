@@ -3,21 +3,17 @@
 use super::clients::Record;
 use super::image::RbdOrigin;
 use super::lock::{self, NoLock};
-use super::sessions::Session;
 use crate::limits::SECTOR;
 use crate::open::{Kind, Reached};
 use crate::patience::within;
+use crate::sessions::{CLOSING_TIME_MAX, Session};
 use crate::timed::Timed;
 use crate::{Keeping, OpenError, Origin, RbdSpec};
 use block_io::{BufPool, OriginGeometry};
 use librbd::{Address, Image};
 use ring::Ring;
 use std::io;
-use std::time::Duration;
 use units::Bytes;
-
-/// How long a session of this process is waited for whose image is being closed.
-const CLOSING_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// An image that is open, and ours if it is to be written.
 #[derive(Debug)]

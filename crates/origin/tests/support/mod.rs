@@ -5,6 +5,7 @@
 pub(crate) mod bodies;
 pub(crate) mod ceph;
 pub(crate) mod nbdkit;
+pub(crate) mod tgt;
 
 use block_io::{BufPool, IoError, OriginDone, OriginOp, OriginVerb, Token};
 use medium::{Faults, Medium, MediumOptions};

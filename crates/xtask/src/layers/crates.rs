@@ -201,6 +201,7 @@ pub(super) const TABLE: &[Crate] = &[
         "crates/device",
         &["units", "block-io", "medium", "ring"],
     ),
+    shell("libiscsi", "crates/libiscsi", &["block-io"]),
     shell("librbd", "crates/librbd", &["block-io"]),
     shell(
         "origin",
@@ -215,6 +216,7 @@ pub(super) const TABLE: &[Crate] = &[
             "nbd-protocol",
             "nbd-client",
             "range-order",
+            "libiscsi",
             "librbd",
         ],
     ),

@@ -3,9 +3,9 @@
 use api::write_back::OfDirty;
 use clap::{Args, Subcommand};
 use configuration::{
-    Auto, ClientName, DestageOrder, FileOrigin, Mode, Name, NbdOrigin, NbdUri, OriginConfig,
-    PerSecond, RBD_SCHEME, RbdOrigin, RbdUri, SocketPath, Switch, Text, WriteBackChange,
-    WritePolicy,
+    Auto, ClientName, DestageOrder, FileOrigin, ISCSI_SCHEME, IscsiOrigin, IscsiUri, Mode, Name,
+    NbdOrigin, NbdUri, OriginConfig, PerSecond, RBD_SCHEME, RbdOrigin, RbdUri, SocketPath, Switch,
+    Text, WriteBackChange, WritePolicy,
 };
 use std::path::{Path, PathBuf};
 use units::{Bytes, DiskId, Duration};
@@ -295,11 +295,15 @@ pub(in crate::cli) fn parse_origin(text: &str) -> Result<OriginConfig, String> {
         let uri: RbdUri = text.parse().map_err(|error| format!("{error}"))?;
         return Ok(RbdOrigin::new(uri).into());
     }
+    if text.starts_with(ISCSI_SCHEME) {
+        let uri: IscsiUri = text.parse().map_err(|error| format!("{error}"))?;
+        return Ok(IscsiOrigin::new(uri).into());
+    }
     if let Some((scheme, _)) = text.split_once("://")
         && scheme != "file"
     {
         return Err(format!(
-            "an origin at {scheme}:// cannot be used: write a path, nbd://host:port/export, nbd+unix:///export?socket=/path or rbd:pool/image; nbdkit and qemu-nbd offer other storage over NBD"
+            "an origin at {scheme}:// cannot be used: write a path, nbd://host:port/export, nbd+unix:///export?socket=/path, rbd:pool/image or iscsi://portal/target/unit; nbdkit and qemu-nbd offer other storage over NBD"
         ));
     }
     let path = text

@@ -1,11 +1,14 @@
-//! The sessions of this process with images that are written, until their images are closed.
+//! The sessions of this process with origins that only one host may write, until the origins are closed.
 //!
-//! An image is closed on a thread of its own, because its cluster may take its time. The lock is held until then, so whoever
-//! opens the image next, here or on another host, waits for that.
+//! Such an origin is closed on a thread of its own, because its far side may take its time. The lock is held until then, so
+//! whoever opens the origin next, here or on another host, waits for that.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// How long a session is waited for that is being closed.
+pub(crate) const CLOSING_TIME_MAX: Duration = Duration::from_secs(10);
 
 static OPEN: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 static CLOSED: Condvar = Condvar::new();
@@ -14,18 +17,18 @@ fn open() -> MutexGuard<'static, BTreeMap<String, usize>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A session with an image. It is over when this is dropped.
+/// A session with an origin. It is over when this is dropped.
 #[derive(Debug)]
-pub(super) struct Session(String);
+pub(crate) struct Session(String);
 
 impl Session {
-    pub(super) fn begin(origin: &str) -> Self {
+    pub(crate) fn begin(origin: &str) -> Self {
         *open().entry(origin.to_owned()).or_default() += 1;
         Self(origin.to_owned())
     }
 
-    /// Waits until no session with the image is open here. False if one still is after `limit`.
-    pub(super) fn wait_for_end(origin: &str, limit: Duration) -> bool {
+    /// Waits until no session with the origin is open here. False if one still is after `limit`.
+    pub(crate) fn wait_for_end(origin: &str, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         let mut sessions = open();
         while sessions.contains_key(origin) {

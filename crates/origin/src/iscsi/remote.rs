@@ -1,0 +1,178 @@
+//! A unit as a far side of the NBD client: how to log in, again and again.
+
+use super::bridge::Bridge;
+use super::key::Key;
+use super::reservation::{self, NoReservation, Reserved};
+use super::unit::Unit;
+use crate::late::{Keeper, random};
+use crate::nbd::{Carrier, Connected, DialError, Remote, Times, Wire};
+use crate::sessions::Session;
+use crate::{Chap, IscsiSpec};
+use block_io::BufPool;
+use libiscsi::{Credentials, Error, Target};
+use nbd_client::LinkId;
+use ring::Ring;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use units::Duration;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A disk that is written: the unit is reserved with this key.
+#[derive(Clone, Debug)]
+pub(super) struct Writer {
+    pub(super) key: Key,
+    /// The session lasts until everybody who has it has let go.
+    _session: Arc<Session>,
+}
+
+impl Writer {
+    pub(super) fn new(key: Key, session: Session) -> Self {
+        Self {
+            key,
+            _session: Arc::new(session),
+        }
+    }
+
+    /// The same, by no operator's word.
+    pub(super) fn who_takes_nothing(mut self) -> Self {
+        self.key.takes_from_anybody = false;
+        self
+    }
+}
+
+/// A unit, and what for.
+#[derive(Debug)]
+pub(super) struct IscsiRemote {
+    pub(super) spec: IscsiSpec,
+    /// None for a disk that is only read.
+    pub(super) writer: Option<Writer>,
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoSession {
+    /// A file with a secret cannot be read.
+    #[error("the secret in {path}: {source}")]
+    Secret { path: String, source: io::Error },
+    /// Another host has the unit.
+    #[error("{0}")]
+    InUse(NoReservation),
+    /// The target, or the library.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+/// A session with a unit, on its way to its shard's thread.
+#[derive(Debug)]
+struct LoggedIn {
+    session: libiscsi::Session,
+    unit: Unit,
+    origin: String,
+    writer: Option<Writer>,
+}
+
+impl IscsiRemote {
+    /// Logs in and takes the unit, if it is to be written. Blocks.
+    pub(super) fn log_in(&self) -> Result<Connected, NoSession> {
+        let spec = &self.spec;
+        let credentials = spec.chap.as_ref().map(secret_of).transpose()?;
+        let of_target = spec.target_chap.as_ref().map(secret_of).transpose()?;
+        let seconds = spec.connect_timeout.as_nanos().div_ceil(1_000_000_000);
+        let session = match &self.writer {
+            // The same as before: a session of a former process ends by that.
+            Some(_) => xxh3_64(format!("{} {}", spec.initiator, spec.name).as_bytes()),
+            None => random(),
+        };
+        let mut session = libiscsi::Session::login(&Target {
+            portal: &spec.portal,
+            name: &spec.target,
+            unit: spec.unit,
+            initiator: &spec.initiator,
+            session,
+            credentials: credentials.as_ref(),
+            of_target: of_target.as_ref(),
+            seconds: u16::try_from(seconds).unwrap_or(u16::MAX),
+        })?;
+        let mut writer = self.writer.clone();
+        if let Some(held) = &writer {
+            let taken = reservation::take(&mut session, held.key);
+            let reserved = taken.map_err(|error| match error {
+                NoReservation::Failed(error) => NoSession::Failed(error),
+                in_use @ NoReservation::InUse(_) => NoSession::InUse(in_use),
+            })?;
+            if reserved == Reserved::Unsupported {
+                tracing::warn!(
+                    origin = spec.name,
+                    "the target knows no persistent reservations: nothing keeps another host from writing the unit"
+                );
+                writer = None;
+            }
+            session.reset()?;
+        }
+        let unit = Unit::of(&mut session)?;
+        let terms = unit.terms;
+        let carrier = LoggedIn {
+            session,
+            unit,
+            origin: spec.name.clone(),
+            writer,
+        };
+        Ok(Connected {
+            carrier: Box::new(carrier),
+            terms,
+        })
+    }
+}
+
+fn secret_of(chap: &Chap) -> Result<Credentials, NoSession> {
+    let text = std::fs::read_to_string(&chap.secret_file);
+    let text = text.map_err(|source| NoSession::Secret {
+        path: chap.secret_file.display().to_string(),
+        source,
+    })?;
+    Ok(Credentials {
+        user: chap.user.clone(),
+        secret: text.lines().next().unwrap_or("").to_owned(),
+    })
+}
+
+impl fmt::Display for IscsiRemote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.spec.fmt(f)
+    }
+}
+
+impl Remote for IscsiRemote {
+    fn connect_all(&self, _keeper: Option<&Keeper>) -> Result<Vec<Connected>, DialError> {
+        let connected = self.log_in().map_err(|error| match error {
+            NoSession::InUse(_) => DialError::Refused(format!("it is in use by {error}")),
+            error => DialError::Unreachable(io::Error::other(error)),
+        });
+        Ok(vec![connected?])
+    }
+
+    fn times(&self) -> Times {
+        Times {
+            reconnect_pause_max: self.spec.reconnect_pause_max,
+            request_timeout: self.spec.request_timeout,
+            // Whoever has logged in again has ended what the session before had under way.
+            settle_time: Duration::ZERO,
+        }
+    }
+}
+
+impl Carrier for LoggedIn {
+    fn start(self: Box<Self>, link: LinkId, ring: &Ring, pool: &BufPool) -> Box<dyn Wire> {
+        let Self {
+            session,
+            unit,
+            origin,
+            writer,
+        } = *self;
+        let running = session.start();
+        Box::new(Bridge::new(
+            link, running, unit.able, origin, writer, ring, pool,
+        ))
+    }
+}
