@@ -28,6 +28,8 @@ install:
 	install -D -m 0644 packaging/hearth.tmpfiles $(LIBDIR)/tmpfiles.d/hearth.conf
 	install -D -m 0644 -t $(EXAMPLES) packaging/storage.conf packaging/hearth-storage.rules
 	install -D -m 0644 packaging/reference.toml $(EXAMPLES)/reference.toml
+	install -D -m 0644 packaging/hearth.schema.json $(SHARE)/hearth/hearth.schema.json
+	install -d -m 0750 $(DESTDIR)/etc/hearth/conf.d
 	install -D -m 0755 packaging/libvirt/qemu $(LIBDIR)/hearth/libvirt-qemu
 	install -D -m 0755 packaging/steps $(LIBDIR)/hearth/steps
 	[ -e $(DESTDIR)/etc/hearth/hearth.toml ] || install -D -m 0640 packaging/hearth.toml $(DESTDIR)/etc/hearth/hearth.toml

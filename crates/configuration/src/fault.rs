@@ -7,7 +7,7 @@ use std::path::Path;
 pub struct Fault {
     /// The key it is about, such as `disk[2].origin.nbd`; empty for the whole file.
     pub key: String,
-    /// Its line in the file, from 1, where known.
+    /// Its line in the text of all sources, from 1, where known.
     pub line: Option<usize>,
     /// What is wrong and what to write instead.
     pub message: String,

@@ -1,7 +1,7 @@
-//! What the operator writes down: one TOML file, read once at start.
+//! What the operator writes down: TOML files, and variables of the environment for single keys.
 //!
 //! ```text
-//!   text ──load──► Config ──faults──► Config that makes sense ──daemon──► may be served
+//!   texts ──load──► Config ──faults──► Config that makes sense ──daemon──► may be served
 //!        unknown keys,        duplicates, references,          paths, sizes, sockets,
 //!        types, units         contradictions                   flash superblocks
 //! ```
@@ -14,16 +14,19 @@
 mod authority;
 mod change;
 mod check;
+mod effective;
 mod encryption;
 mod fault;
 mod guest;
 mod hypervisor;
 mod identity;
 mod iscsi_uri;
+mod json_schema;
 mod likeness;
 mod link;
 mod load;
 mod log_filter;
+mod merge;
 mod migration;
 mod model;
 mod nbd_clients;
@@ -34,9 +37,11 @@ mod policy;
 mod rbd_uri;
 mod read;
 mod reference;
+mod sources;
 mod store;
 mod text;
 mod uri;
+mod variables;
 mod vhost;
 mod vm;
 mod walk;
@@ -48,15 +53,17 @@ pub use check::{
     DIRTY_LEAST, MOVE_TOGETHER_MAX, REQUEST_MEMORY_LEAST, cache_of, dirty_max, disk_faults, faults,
     meant, policy_faults, room_faults, settings_faults, too_many_tenants, vm_faults,
 };
+pub use effective::Setting;
 pub use encryption::EncryptionConfig;
 pub use fault::Fault;
 pub use guest::GuestConfig;
 pub use hypervisor::{HypervisorConfig, MigrateWith};
 pub use identity::{canonical_origin, disk_id, serial, vhost_socket};
 pub use iscsi_uri::{ISCSI_SCHEME, IscsiUri, ParseIscsiUriError};
+pub use json_schema::json_schema;
 pub use likeness::nearest;
 pub use link::{LinkConfig, PeerConfig};
-pub use load::{ConfigError, load, locate, parse};
+pub use load::{ConfigError, Loaded, load, load_with_places, located, parse};
 pub use log_filter::{check_log_filter, log_filter};
 pub use migration::{Dirty, MigrationConfig, Strategy};
 pub use model::{CacheConfig, Config, DaemonConfig, DiskConfig, NbdConfig, TlsConfig};
@@ -66,6 +73,7 @@ pub use origins::{FileOrigin, IscsiOrigin, NbdOrigin, OriginConfig, RbdOrigin};
 pub use policy::{PolicyChange, PolicyConfig, Spare, Staging, Window};
 pub use rbd_uri::{ParseRbdUriError, RBD_SCHEME, RbdUri};
 pub use reference::{Entry, Section, reference_sections};
+pub use sources::{FOLDER, Place, Source, Sources};
 pub use store::StoreConfig;
 pub use text::{Address, Auto, Mode, SocketPath, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};

@@ -1,13 +1,15 @@
-//! From a file to a configuration, or to everything that is wrong with it.
+//! From files and variables to a configuration, or to everything that is wrong with it.
 
 use super::fault::Fault;
+use super::merge::merged;
 use super::model::Config;
 use super::read;
+use super::sources::{Place, Sources, Unreadable};
 use super::walk::{Examples, Walk};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use toml::de::DeTable;
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -21,17 +23,17 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// It was read and is wrong.
-    #[error("{}", FaultList { path, faults })]
+    #[error("{}", FaultList { sources, faults })]
     Faulty {
-        /// Which file.
-        path: PathBuf,
+        /// What was read.
+        sources: Box<Sources>,
         /// All that is wrong with it, by line.
         faults: Vec<Fault>,
     },
 }
 
 struct FaultList<'a> {
-    path: &'a Path,
+    sources: &'a Sources,
     faults: &'a [Fault],
 }
 
@@ -39,9 +41,9 @@ impl fmt::Display for FaultList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, fault) in self.faults.iter().enumerate() {
             let newline = if at == 0 { "" } else { "\n" };
-            write!(f, "{newline}{}", self.path.display())?;
-            if let Some(line) = fault.line {
-                write!(f, ":{line}")?;
+            match fault.line {
+                Some(line) => write!(f, "{newline}{}", self.sources.place_of(line))?,
+                None => write!(f, "{newline}{}", self.sources.main().display())?,
             }
             if !fault.key.is_empty() {
                 write!(f, ": {}", fault.key)?;
@@ -52,36 +54,85 @@ impl fmt::Display for FaultList<'_> {
     }
 }
 
-/// Reads a configuration file and checks all that can be checked without touching anything
-/// else.
-///
-/// # Errors
-/// If the file cannot be read, or anything in it is wrong: then all of it is reported.
-pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })?;
-    parse(&text).map_err(|faults| ConfigError::Faulty {
-        path: path.to_owned(),
-        faults,
-    })
+/// A configuration that makes sense, and where each of its keys is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    sources: Sources,
+    /// The line of each key that is written, in the text of all sources.
+    lines: BTreeMap<String, usize>,
 }
 
-/// Gives faults that were found later the lines of their keys in the file.
-pub fn locate(path: &Path, mut faults: Vec<Fault>) -> Vec<Fault> {
-    let Ok(text) = std::fs::read_to_string(path) else {
-        return faults;
+impl Loaded {
+    /// Where a key such as `disk[2].name` is written; none if its default holds.
+    pub fn place_of(&self, key: &str) -> Option<Place> {
+        let line = self.lines.get(key)?;
+        Some(self.sources.place_of(*line))
+    }
+}
+
+/// Reads a configuration file, what the folder `conf.d` beside it adds and what this process's environment sets, and
+/// checks all that can be checked without touching anything else.
+///
+/// # Errors
+/// If a file cannot be read, or anything is wrong: then all of it is reported.
+pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    let sources = all_sources(path)?;
+    read::read(&sources).map_err(|faults| faulty(sources, faults))
+}
+
+/// The same as [`load()`], with the places of keys.
+///
+/// # Errors
+/// As [`load()`].
+pub fn load_with_places(path: &Path) -> Result<Loaded, ConfigError> {
+    let sources = all_sources(path)?;
+    match read::read(&sources) {
+        Ok(config) => Ok(Loaded {
+            config,
+            lines: lines_of(&sources),
+            sources,
+        }),
+        Err(faults) => Err(faulty(sources, faults)),
+    }
+}
+
+fn all_sources(path: &Path) -> Result<Sources, ConfigError> {
+    let sources =
+        Sources::read(path).map_err(|Unreadable { path, error }| ConfigError::Unreadable {
+            path,
+            source: error,
+        })?;
+    Ok(sources.with_variables(std::env::vars_os()))
+}
+
+fn faulty(sources: Sources, mut faults: Vec<Fault>) -> ConfigError {
+    faults.sort_by_key(|fault| fault.line);
+    let sources = Box::new(sources);
+    ConfigError::Faulty { sources, faults }
+}
+
+/// The lines of all keys that are written; none if the sources cannot be merged.
+fn lines_of(sources: &Sources) -> BTreeMap<String, usize> {
+    let Ok(table) = merged(sources) else {
+        return BTreeMap::new();
     };
-    if let Ok(table) = DeTable::parse(&text) {
+    let examples = Examples::new();
+    Walk::of(sources.text(), &examples, table.get_ref()).into_lines()
+}
+
+/// Gives faults that were found later the places of their keys.
+pub fn located(path: &Path, mut faults: Vec<Fault>) -> ConfigError {
+    let sources = all_sources(path).unwrap_or_else(|_| Sources::of_text(path, ""));
+    if let Ok(table) = merged(&sources) {
         let examples = Examples::new();
-        let walk = Walk::of(&text, &examples, table.get_ref());
+        let walk = Walk::of(sources.text(), &examples, table.get_ref());
         for fault in &mut faults {
             fault.line = walk.line_of(&fault.key);
         }
     }
-    faults.sort_by_key(|fault| fault.line);
-    faults
+    faulty(sources, faults)
 }
 
 /// Reads a configuration text, see [`load()`].
@@ -89,7 +140,7 @@ pub fn locate(path: &Path, mut faults: Vec<Fault>) -> Vec<Fault> {
 /// # Errors
 /// All faults, by line.
 pub fn parse(text: &str) -> Result<Config, Vec<Fault>> {
-    read::read(text).map_err(|mut faults| {
+    read::read(&Sources::of_text(Path::new(""), text)).map_err(|mut faults| {
         faults.sort_by_key(|fault| fault.line);
         faults
     })
@@ -233,11 +284,9 @@ mod tests {
 
     #[test]
     fn faults_print_with_file_line_and_key() {
-        let error = ConfigError::Faulty {
-            path: "/etc/hearth/hearth.toml".into(),
-            faults: parse("[nbd]\ntcp = 'off'\nx = 1\n").unwrap_err(),
-        };
-        let text = error.to_string();
+        let text = "[nbd]\ntcp = 'off'\nx = 1\n";
+        let sources = Sources::of_text(Path::new("/etc/hearth/hearth.toml"), text);
+        let text = faulty(sources, parse(text).unwrap_err()).to_string();
         assert!(
             text.starts_with("/etc/hearth/hearth.toml:2: nbd.tcp: unknown key; did you mean 'tcp_address'?\n/etc/hearth/hearth.toml:3: nbd.x: unknown key; known here: "),
             "{text}"

@@ -11,8 +11,10 @@
 //! twice, with different ones: a fault that is found both times is one whatever is written there.
 
 use super::fault::Fault;
+use super::merge::merged;
 use super::model::Config;
 use super::origins;
+use super::sources::Sources;
 use super::walk::{Examples, Mend, Walk, line_at};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -29,12 +31,13 @@ enum StandIn {
     Default,
 }
 
-/// Reads a configuration text.
+/// Reads the texts of a configuration.
 ///
 /// # Errors
 /// All faults, in no order.
-pub(super) fn read(text: &str) -> Result<Config, Vec<Fault>> {
-    let table = DeTable::parse(text).map_err(|error| vec![fault_of(&error, text)])?;
+pub(super) fn read(sources: &Sources) -> Result<Config, Vec<Fault>> {
+    let table = merged(sources)?;
+    let text = sources.text();
     let examples = Examples::new();
     let of = |stand_in| Reading::new(text, &examples, table.clone(), stand_in).run();
     let (config, mut faults, values) = of(StandIn::Example);

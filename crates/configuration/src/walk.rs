@@ -115,6 +115,11 @@ impl<'a> Walk<'a> {
         self.faults
     }
 
+    /// The line of each key.
+    pub(super) fn into_lines(self) -> BTreeMap<String, usize> {
+        self.lines
+    }
+
     /// The line of a key, or of the nearest table around it.
     pub(super) fn line_of(&self, key: &str) -> Option<usize> {
         line_of_key(&self.lines, key)

@@ -6,6 +6,7 @@
 //!   plan     which VM should run on which host
 //!   top, xml, bench    the live view; texts for VMs; a load on the front ends
 //!   cluster  all hosts and disks of the cluster, and what holds for all of them
+//!   config   what holds of a configuration, and its schema
 //!   moves    VMs on their way between hosts
 //!   event_log   what has happened, and what operators did
 //!   group    which VMs cross a link together
@@ -22,6 +23,7 @@ pub mod advise;
 pub mod bench;
 pub mod cli;
 pub mod cluster;
+pub mod config;
 pub mod docs;
 pub mod event_log;
 pub mod group;

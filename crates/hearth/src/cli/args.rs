@@ -9,6 +9,7 @@ use super::vms::args::Vm;
 use crate::advise::args::Advise;
 use crate::bench::args::Bench;
 use crate::cluster::args::Cluster;
+use crate::config::args::Config;
 use crate::event_log::args::EventsArgs;
 use crate::group::args::Group;
 use crate::moves::args::Move;
@@ -73,6 +74,9 @@ pub enum Command {
     /// clients wait meanwhile. SIGHUP is logged and ignored: disks are attached and
     /// detached with `hearth disk`, other settings need a restart.
     Serve(Serve),
+    /// Show what holds of a configuration and where it is written
+    #[command(subcommand, arg_required_else_help = true)]
+    Config(Config),
     /// Say whether all is well and what to do if not, and what the cache is worth
     ///
     /// Every finding has a remedy, the worst comes first. The page of `[web]` begins with the same. JSON: `health` with `severity`,
@@ -181,7 +185,7 @@ pub enum Command {
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The configuration file
+    /// The configuration file; files of the folder conf.d beside it, and variables such as HEARTH_WEB__ADDRESS, add to it
     #[arg(long, value_name = "FILE", default_value = CONFIG_DEFAULT, value_hint = ValueHint::FilePath)]
     pub config: PathBuf,
     /// Check the configuration and what it needs from this machine, change nothing, and end
@@ -332,6 +336,8 @@ mod tests {
     const ALONE: &[&str] = &[
         "bench",
         "completions",
+        "config schema",
+        "config show",
         "generate",
         "group plan",
         "man",

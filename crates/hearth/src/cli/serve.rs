@@ -3,7 +3,7 @@
 use super::args::Serve;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::quantity;
-use configuration::{Config, ConfigError};
+use configuration::Config;
 use daemon::{ServeError, ServeErrorKind};
 
 /// Runs the daemon, or checks its configuration.
@@ -38,9 +38,8 @@ fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError>
             Ok(format!("{path} is sound: {caches}, {disks}\n").into_bytes())
         };
     }
-    let faults = configuration::locate(&args.config, faults);
+    let starts = !faults.iter().any(daemon::stops_a_start);
     if json {
-        let starts = !faults.iter().any(daemon::stops_a_start);
         let said: Vec<_> = faults
             .iter()
             .map(|fault| format!("{}: {}", fault.key, fault.message))
@@ -48,11 +47,8 @@ fn check(args: &Serve, config: &Config, json: bool) -> Result<Vec<u8>, CliError>
         let answer = serde_json::json!({ "sound": false, "starts": starts, "faults": said });
         crate::terminal::print(format!("{answer}\n").as_bytes())?;
     }
-    let path = args.config.clone();
-    Err(CliError::of(
-        Exit::Usage,
-        &ConfigError::Faulty { path, faults },
-    ))
+    let error = configuration::located(&args.config, faults);
+    Err(CliError::of(Exit::Usage, &error))
 }
 
 impl From<ServeError> for CliError {

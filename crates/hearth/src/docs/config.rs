@@ -7,7 +7,8 @@ use std::fmt::Write;
 pub(super) fn page() -> String {
     let mut page = format!("# Configuration\n\n{NOTICE}\n");
     page.push_str(
-        "`hearth serve --config FILE` reads one TOML file, once, at start. The file\n\
+        "`hearth serve --config FILE` reads a TOML file at start, the files of the folder `conf.d` beside\n\
+         it, and variables of the environment: [Several files](../configuration-files.md). The file\n\
          `packaging/reference.toml` is a valid configuration that holds every key with its default.\n\
          Unknown keys are errors. Sizes are texts with a unit (`B`, `KiB`, `MiB`, `GiB`, `TiB`), times\n\
          are texts with a unit (`ns`, `us`, `ms`, `s`, `min`, `h`). `--check-config` checks the file and\n\

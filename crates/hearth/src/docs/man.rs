@@ -69,9 +69,11 @@ fn configuration() -> io::Result<Vec<u8>> {
     )]);
     roff.control("SH", ["SYNOPSIS"]);
     roff.text([roman("/etc/hearth/hearth.toml")]);
+    roff.control("PP", []);
+    roff.text([roman("/etc/hearth/conf.d/*.toml")]);
     roff.control("SH", ["DESCRIPTION"]);
     roff.text([roman(
-        "One TOML file, read once, at start. An unknown key is an error. Sizes are texts in quotes with a unit (B, KiB, MiB, GiB, TiB), times are texts in quotes with a unit (ns, us, ms, s, min, h).",
+        "A TOML file, read at start. An unknown key is an error. Sizes are texts in quotes with a unit (B, KiB, MiB, GiB, TiB), times are texts in quotes with a unit (ns, us, ms, s, min, h).",
     )]);
     roff.control("PP", []);
     roff.text([
@@ -80,6 +82,7 @@ fn configuration() -> io::Result<Vec<u8>> {
         bold("--check-config"),
         roman(" checks a file and what it needs from the machine, and changes nothing."),
     ]);
+    several(&mut roff);
     for section in reference_sections() {
         roff.control("SH", [section.header.as_str()]);
         roff.text([roman(section.meaning)]);
@@ -104,6 +107,24 @@ fn configuration() -> io::Result<Vec<u8>> {
         roman("(1)"),
     ]);
     written(&roff)
+}
+
+/// Files and variables that add to the file.
+fn several(roff: &mut Roff) {
+    roff.control("PP", []);
+    roff.text([roman(
+        "The files of the folder conf.d beside it whose names end in .toml and do not begin with a dot add to it, in the order of their names: sections that may be repeated ([[disk]]) are put behind those that are there, keys of other sections are added. A key that two files give differently is an error that names both places.",
+    )]);
+    roff.control("PP", []);
+    roff.text([
+        roman("A variable of the environment stands over the files: "),
+        bold("HEARTH_WEB__ADDRESS"),
+        roman(" is the key address of [web], and "),
+        bold("HEARTH_NBD__TLS__MODE"),
+        roman(" the key mode of [nbd.tls]: HEARTH_, sections and key in capitals, two underscores between them. Lists, and sections that may be repeated, have no variables. A name with two underscores that is no key's is an error. "),
+        bold("hearth config show"),
+        roman(" prints each key with its value and where it is written."),
+    ]);
 }
 
 fn source() -> String {

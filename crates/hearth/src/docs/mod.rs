@@ -28,6 +28,7 @@ pub fn generated(hearth: Command) -> Vec<(String, String)> {
         ("book/src/reference/config.md", config::page()),
         ("book/src/reference/metrics.md", metrics::page()),
         ("book/src/reference/events.md", event_kinds::page()),
+        ("packaging/hearth.schema.json", crate::config::schema()),
         ("packaging/openapi.json", daemon::admin::document()),
     ];
     let pages = pages.map(|(path, content)| (path.to_owned(), content));
