@@ -157,6 +157,7 @@ const VERBS: &[Verb] = &[
     ),
     api("overview", "GET", "/v1/overview"),
     api("status", "GET", "/v1/status"),
+    api("reload", "POST", "/v1/reload"),
     command("top --once --interval 200ms"),
     api("resources", "GET", "/v1/resources"),
     api("cluster status", "GET", "/v1/cluster"),
@@ -244,6 +245,7 @@ const TABLE: &str = "\
 | `cache set flash --reset` | done | done | done | done | done | done | done | done | done | unreachable |
 | `overview` | done | done | done | done | done | done | done | done | done | unreachable |
 | `status` | done | done | done | done | done | done | done | done | done | unreachable |
+| `reload` | done | done | done | done | done | done | done | done | done | unreachable |
 | `top --once --interval 200ms` | done | done | done | done | done | done | done | done | done | unreachable |
 | `resources` | done | done | done | done | done | done | done | done | done | unreachable |
 | `cluster status` | refused | refused | refused | refused | refused | refused | refused | refused | refused | unreachable |

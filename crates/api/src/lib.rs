@@ -15,6 +15,7 @@ pub mod guests;
 pub mod history;
 pub mod overview;
 pub mod problem;
+pub mod reload;
 pub mod resources;
 pub mod roaming;
 pub mod rows;

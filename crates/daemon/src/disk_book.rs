@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What the file says of its disks, and what was changed of them.
 #[derive(Debug, Default)]
 pub(super) struct DiskBook {
-    file: BTreeMap<Name, DiskConfig>,
+    file: Mutex<BTreeMap<Name, DiskConfig>>,
     changed: Mutex<BTreeMap<Name, DiskChange>>,
 }
 
@@ -18,7 +18,7 @@ impl DiskBook {
     pub(super) fn new(file: &[DiskConfig], changed: BTreeMap<Name, DiskChange>) -> Self {
         let file = file.iter().map(|disk| (disk.name.clone(), disk.clone()));
         Self {
-            file: file.collect(),
+            file: Mutex::new(file.collect()),
             changed: Mutex::new(changed),
         }
     }
@@ -28,9 +28,22 @@ impl DiskBook {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn file(&self) -> MutexGuard<'_, BTreeMap<Name, DiskConfig>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces what the file has of a disk.
+    pub(super) fn set_file(&self, disk: &Name, config: Option<DiskConfig>) {
+        let mut file = self.file();
+        match config {
+            Some(config) => file.insert(disk.clone(), config),
+            None => file.remove(disk),
+        };
+    }
+
     /// What the file says of a disk.
-    pub(super) fn of_file(&self, disk: &Name) -> Option<&DiskConfig> {
-        self.file.get(disk)
+    pub(super) fn of_file(&self, disk: &Name) -> Option<DiskConfig> {
+        self.file().get(disk).cloned()
     }
 
     /// What was changed of a disk since the file was read.

@@ -65,6 +65,7 @@ mod problems;
 mod recorder;
 mod recording;
 mod registry;
+mod reload;
 mod remembered;
 mod renewal;
 mod resources;

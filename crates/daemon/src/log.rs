@@ -9,6 +9,8 @@
 //! an event, which the daemon keeps (`event_log`).
 
 use super::event_log::Lines;
+use api::problem::ProblemKind;
+use api::types::Problem;
 use configuration::{LogFormat, LogTarget, log_filter};
 use std::{fmt, io};
 use tracing::field::{Field, Visit};
@@ -17,9 +19,10 @@ use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, Registry};
+use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
-/// Sends this process's log lines to their target from now on, and those that are events to `events`.
+/// Sends this process's log lines to their target from now on, and those that are events to `events`. Returns what changes
+/// which lines those are.
 ///
 /// # Errors
 /// If the filter makes no sense, the journal cannot be reached, or the process logs already.
@@ -28,9 +31,10 @@ pub(super) fn start(
     format: LogFormat,
     target: LogTarget,
     events: Lines,
-) -> io::Result<()> {
+) -> io::Result<LogFilter> {
     let filter = EnvFilter::try_new(log_filter(filter))
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let (filter, handle) = reload::Layer::new(filter);
     let to_journal = match target {
         LogTarget::Journald => true,
         LogTarget::Stderr => false,
@@ -52,7 +56,25 @@ pub(super) fn start(
         .with(layer.with_filter(filter))
         .with(events.layer())
         .try_init()
-        .map_err(io::Error::other)
+        .map_err(io::Error::other)?;
+    Ok(LogFilter(handle))
+}
+
+/// What is logged, which can be changed.
+pub(super) struct LogFilter(reload::Handle<EnvFilter, Registry>);
+
+impl LogFilter {
+    /// Has this be logged from now on: a level or a filter.
+    ///
+    /// # Errors
+    /// If the filter makes no sense: then what is logged stays.
+    pub(super) fn set(&self, filter: &str) -> Result<(), Problem> {
+        let invalid = |message: String| Problem::new(ProblemKind::Invalid, message);
+        let filter = EnvFilter::try_new(log_filter(filter));
+        let filter = filter.map_err(|error| invalid(error.to_string()))?;
+        let set = self.0.reload(filter);
+        set.map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
+    }
 }
 
 /// Fields of a text line: all but `message_id` and `event`, which are for programs.

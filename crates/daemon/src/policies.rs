@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The policy of every cache.
 #[derive(Debug, Default)]
 pub(super) struct PolicyBook {
-    file: BTreeMap<Name, PolicyConfig>,
+    file: Mutex<BTreeMap<Name, PolicyConfig>>,
     changed: Mutex<BTreeMap<Name, PolicyChange>>,
 }
 
@@ -16,9 +16,10 @@ impl PolicyBook {
     pub(super) fn new(file: &[CacheConfig], changed: BTreeMap<Name, PolicyChange>) -> Self {
         let file = file.iter();
         Self {
-            file: file
-                .map(|cache| (cache.name.clone(), cache.policy.clone()))
-                .collect(),
+            file: Mutex::new(
+                file.map(|cache| (cache.name.clone(), cache.policy.clone()))
+                    .collect(),
+            ),
             changed: Mutex::new(changed),
         }
     }
@@ -28,6 +29,16 @@ impl PolicyBook {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn file(&self) -> MutexGuard<'_, BTreeMap<Name, PolicyConfig>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces what the file has of a cache; returns what it had.
+    pub(super) fn set_file(&self, cache: &Name, policy: PolicyConfig) -> PolicyConfig {
+        let before = self.file().insert(cache.clone(), policy);
+        before.unwrap_or_default()
+    }
+
     /// What holds for a cache.
     pub(super) fn settings(&self, cache: &Name) -> PolicyConfig {
         self.with(cache, &self.change_of(cache))
@@ -35,7 +46,7 @@ impl PolicyBook {
 
     /// What would hold for a cache with this change instead of the present one.
     pub(super) fn with(&self, cache: &Name, change: &PolicyChange) -> PolicyConfig {
-        let mut settings = self.file.get(cache).cloned().unwrap_or_default();
+        let mut settings = self.file().get(cache).cloned().unwrap_or_default();
         change.apply(&mut settings);
         settings
     }

@@ -10,7 +10,7 @@ use super::control::Control;
 use super::tenancies::tell_policy;
 use api::problem::ProblemKind;
 use api::types::{CacheStatus, Problem};
-use configuration::{Name, PolicyChange};
+use configuration::{Name, PolicyChange, PolicyConfig};
 
 impl Control {
     /// Changes a cache's policy, and remembers it.
@@ -62,4 +62,32 @@ impl Control {
         let pulse = shard.pulse().await;
         Ok(self.observer().cache(shard, &pulse))
     }
+}
+
+/// Has another word of the configuration file hold for a cache's policy. What an operator changed holds over it.
+///
+/// # Errors
+/// If there is no such cache, or the settings contradict each other: then nothing is changed.
+pub(super) async fn reread_policy(
+    control: &Control,
+    name: &Name,
+    file: PolicyConfig,
+) -> Result<(), Problem> {
+    let _one_at_a_time = control.alone().await;
+    let shard = control.shards().get(name);
+    let shard = shard.ok_or_else(|| Problem::no_such_cache(name.as_str()))?;
+    let policies = control.remembered().policies();
+    let before = policies.set_file(name, file);
+    let settings = policies.settings(name);
+    let told = match configuration::policy_faults(&settings).first() {
+        Some(fault) => {
+            let detail = format!("{}: {}", fault.key, fault.message);
+            Err(Problem::new(ProblemKind::Invalid, detail))
+        }
+        None => tell_policy(shard, &settings).await,
+    };
+    if told.is_err() {
+        policies.set_file(name, before);
+    }
+    told
 }

@@ -27,6 +27,7 @@ use super::log;
 use super::lost_locks::watch_locks;
 use super::own_process::OwnProcess;
 use super::registry::Entry;
+use super::reload::Reloader;
 use super::renewal::Renewal;
 use super::roaming::Roaming;
 use super::service::{self, Inherited};
@@ -42,7 +43,7 @@ use events::EventKind;
 use nbd_server::Server;
 use shard::{LockWatch, ShardHandle};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -69,12 +70,12 @@ const QUEUE_PATIENCE: Duration = Duration::from_secs(5);
 const CONTROL_THREADS: usize = 2;
 
 /// Runs the daemon until it is told to stop. `log` and `log_format` stand instead of the
-/// configuration's.
+/// configuration's, which was read from `path` and is read again there when an operator says so.
 ///
 /// # Errors
 /// If it cannot start, or did not stop cleanly.
 pub fn serve(
-    config: &Config,
+    (config, path): (&Config, &Path),
     log: Option<&str>,
     log_format: Option<LogFormat>,
 ) -> Result<(), ServeError> {
@@ -85,20 +86,21 @@ pub fn serve(
     let filter = log.unwrap_or(&daemon.log);
     let format = log_format.unwrap_or(daemon.log_format);
     let events = Arc::new(EventLog::new());
-    log::start(
+    let log_filter = log::start(
         filter,
         format,
         daemon.log_target,
         Lines(Arc::clone(&events)),
     )
     .map_err(|error| ServeError::of(ServeErrorKind::Usage, &error))?;
+    let reloader = Reloader::new(path.to_owned(), config.clone(), (log_filter, log.is_some()));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .thread_name("control")
         .enable_all()
         .build()
         .map_err(|error| ServeError::failed(&error))?;
-    let outcome = runtime.block_on(run(config, &sockets, &renewal, &events));
+    let outcome = runtime.block_on(run(config, &sockets, &renewal, (&events, reloader)));
     // A thread that still opens an origin is not waited for.
     runtime.shutdown_timeout(CONTROL_FAREWELL);
     if let Err(error) = &outcome {
@@ -141,13 +143,12 @@ async fn run(
     config: &Config,
     sockets: &Arc<Sockets>,
     renewal: &Renewal,
-    events: &Arc<EventLog>,
+    (events, reloader): (&Arc<EventLog>, Reloader),
 ) -> Result<End, ServeError> {
     let failed = |error: &dyn std::error::Error| ServeError::failed(error);
     let mut signals = Signals::new().map_err(|error| failed(&error))?;
     let cluster = cluster_of(config)?;
-    let state = open_state(config, sockets)?;
-    let state = state.in_cluster(cluster.as_ref().map(Cluster::records));
+    let state = open_state(config, sockets)?.in_cluster(cluster.as_ref().map(Cluster::records));
     let disks_before = state.disks().map_err(|error| failed(&error))?;
     let roaming = start_roaming(config).await?;
     let Daemon {
@@ -175,6 +176,7 @@ async fn run(
         events: Arc::clone(events),
         history: keep_history(config, &control),
         process: OwnProcess::new(),
+        reloader: Arc::new(reloader),
         disk_details: config.daemon.metrics_disk_details,
     };
     let admin = serve_admin(config, sockets, (&control, shown), admin_ends)

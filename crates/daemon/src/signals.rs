@@ -48,8 +48,8 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal to stop, or to become another daemon. A hangup changes nothing: settings
-    /// are read at start, and disks are attached and detached by command.
+    /// Waits for a signal to stop, or to become another daemon. A hangup changes nothing: the
+    /// configuration is read again by command, which answers what came of it.
     async fn next(&mut self) -> End {
         loop {
             tokio::select! {
@@ -57,7 +57,7 @@ impl Signals {
                 _ = self.interrupt.recv() => break,
                 _ = self.renew.recv() => return End::Renewed,
                 _ = self.hangup.recv() => tracing::info!(
-                    "SIGHUP is ignored: use `hearth disk`, or SIGUSR2 to start anew for other settings"
+                    "SIGHUP is ignored: `hearth reload` reads the configuration again, SIGUSR2 starts anew"
                 ),
             }
         }

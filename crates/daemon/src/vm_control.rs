@@ -4,7 +4,7 @@ use super::control::Control;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use api::vms::VmStatus;
-use configuration::{Name, VmChange};
+use configuration::{Name, VmChange, VmConfig};
 
 impl Control {
     /// Changes settings of a VM, and remembers them. A VM that is `new`, with no disk yet, finds them
@@ -99,4 +99,30 @@ impl Control {
         }
         Ok(())
     }
+}
+
+/// Has another word of the configuration file hold for a VM; none: the defaults. What an operator changed holds over it.
+///
+/// # Errors
+/// If the settings contradict each other or those of others: then nothing is changed.
+pub(super) async fn reread_vm(
+    control: &Control,
+    name: &Name,
+    file: Option<VmConfig>,
+) -> Result<(), Problem> {
+    let _one_at_a_time = control.alone().await;
+    let vms = control.remembered().vms();
+    let (file_before, before) = (vms.in_file(name), vms.settings(name));
+    vms.set_file(name, file);
+    let settings = vms.settings(name);
+    let images = control.refuse_unknown_images(name, &settings.images);
+    let told = match images {
+        Ok(()) => control.tenancies().tell(&settings, &before).await,
+        refused => refused,
+    };
+    if told.is_err() {
+        vms.set_file(name, file_before);
+    }
+    control.disk_sockets().settle();
+    told
 }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The settings of every VM that has any.
 #[derive(Debug, Default)]
 pub(super) struct VmBook {
-    file: BTreeMap<Name, VmConfig>,
+    file: Mutex<BTreeMap<Name, VmConfig>>,
     changed: Mutex<BTreeMap<Name, VmChange>>,
 }
 
@@ -19,7 +19,7 @@ impl VmBook {
     pub(super) fn new(file: &[VmConfig], changed: BTreeMap<Name, VmChange>) -> Self {
         let file = file.iter().map(|vm| (vm.name.clone(), vm.clone()));
         Self {
-            file: file.collect(),
+            file: Mutex::new(file.collect()),
             changed: Mutex::new(changed),
         }
     }
@@ -29,10 +29,28 @@ impl VmBook {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn file(&self) -> MutexGuard<'_, BTreeMap<Name, VmConfig>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the file has of a VM, if it has anything.
+    pub(super) fn in_file(&self, vm: &Name) -> Option<VmConfig> {
+        self.file().get(vm).cloned()
+    }
+
+    /// Replaces what the file has of a VM.
+    pub(super) fn set_file(&self, vm: &Name, settings: Option<VmConfig>) {
+        let mut file = self.file();
+        match settings {
+            Some(settings) => file.insert(vm.clone(), settings),
+            None => file.remove(vm),
+        };
+    }
+
     /// What the file says of a VM, or the defaults.
     pub(super) fn of_file(&self, vm: &Name) -> VmConfig {
-        let known = self.file.get(vm).cloned();
-        known.unwrap_or_else(|| VmConfig::new(vm.clone()))
+        self.in_file(vm)
+            .unwrap_or_else(|| VmConfig::new(vm.clone()))
     }
 
     /// What holds for a VM.
@@ -69,7 +87,7 @@ impl VmBook {
 
     /// Every VM that has settings.
     pub(super) fn names(&self) -> Vec<Name> {
-        let mut names: Vec<Name> = self.file.keys().cloned().collect();
+        let mut names: Vec<Name> = self.file().keys().cloned().collect();
         names.extend(self.lock().keys().cloned());
         names.sort();
         names.dedup();

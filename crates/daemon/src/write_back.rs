@@ -196,6 +196,27 @@ impl Control {
     }
 }
 
+/// Has another word of the configuration file hold for a disk's write policy and how its writes reach the origin. What an
+/// operator changed holds over it.
+///
+/// # Errors
+/// See [`Control::change_disk`].
+pub(super) async fn reread_disk(control: &Control, file: &DiskConfig) -> Result<(), Problem> {
+    let entry = control.changeable(&file.name)?;
+    let over = control.remembered().disks().over(file);
+    let mut wanted = entry.config.clone();
+    wanted.write_policy = over.write_policy;
+    wanted.write_back = over.write_back;
+    control.turn_into(&entry, wanted, true).await?;
+    let disks = control.remembered().disks();
+    if let Some(mut known) = disks.of_file(&file.name) {
+        known.write_policy = file.write_policy;
+        known.write_back.clone_from(&file.write_back);
+        disks.set_file(&file.name, Some(known));
+    }
+    Ok(())
+}
+
 /// Seconds since 1970 by this host's clock, for people and scripts.
 fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

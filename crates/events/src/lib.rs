@@ -49,6 +49,10 @@ event_kinds! {
     DaemonStops = "daemon-stops";
     /// The daemon was told to start anew, and goes on: the program would not start.
     RenewalRefused = "renewal-refused";
+    /// The configuration was read again, and what can change without a restart was changed.
+    Reloaded = "reloaded";
+    /// The configuration was read again and is wrong: nothing was changed.
+    ReloadRefused = "reload-refused";
     /// A cache's thread stood still: its host was suspended or overloaded.
     CacheStalled = "cache-stalled";
     /// An operator gave a command, which was carried out.

@@ -14,6 +14,7 @@ mod moves;
 mod names;
 mod page;
 mod refusal;
+mod reload;
 mod resources;
 mod roaming;
 mod vms;
@@ -32,6 +33,7 @@ use crate::guest_sockets::GuestSockets;
 use crate::history::History;
 use crate::metrics::{self, Scrape};
 use crate::own_process::OwnProcess;
+use crate::reload::Reloader;
 use api::events::Missed;
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
@@ -68,6 +70,8 @@ pub(crate) struct Shown {
     pub(crate) history: Arc<History>,
     /// The daemon's own process.
     pub(crate) process: OwnProcess,
+    /// What reads the configuration again.
+    pub(crate) reloader: Arc<Reloader>,
     /// Whether metrics tell of each disk in detail.
     pub(crate) disk_details: bool,
 }
@@ -88,6 +92,7 @@ pub(crate) fn router(control: Arc<Control>, shown: Shown) -> Router {
         .route("/v1/disks/{name}/resize", post(resize_disk))
         .route("/v1/recording", recording)
         .merge(write_back::routes())
+        .merge(reload::routes(Arc::clone(&shown.reloader)))
         .merge(vms::routes())
         .merge(glance::routes(
             Arc::clone(&shown.history),
@@ -161,6 +166,7 @@ pub(crate) fn metrics_router(control: Arc<Control>, shown: Shown) -> Router {
         caches::change_policy,
         caches::reset_policy,
         caches::show_advice,
+        reload::reload,
         roaming::list_roaming,
         roaming::show_roaming,
         roaming::check_migration,
@@ -296,6 +302,7 @@ async fn show_metrics(State(control): Shared, shown: Shown) -> Response {
         resources: control.disk_sockets().resources().shown(1),
         events: shown.events.counts(),
         process: shown.process.figures(),
+        reload: shown.reloader.figures(),
         cluster: shown.seen.map(|seen| seen.observed.numbers()),
         disk_details: shown.disk_details,
     });

@@ -3,6 +3,7 @@
 use super::family::{Family, Kind, Read, Series, families};
 use crate::cluster::ClusterNumbers;
 use crate::own_process::ProcessFigures;
+use crate::reload::ReloadFigures;
 use api::resources::Resources;
 use api::roaming::RoamingDisks;
 use api::types::{Disks, Latency, Status};
@@ -56,6 +57,8 @@ pub(crate) struct Scrape {
     pub(crate) events: BTreeMap<EventKind, u64>,
     /// What the daemon's process uses, if the system says so.
     pub(crate) process: Option<ProcessFigures>,
+    /// How the last reload ended.
+    pub(crate) reload: ReloadFigures,
     /// What this host has observed of its cluster, if it is in one.
     pub(crate) cluster: Option<ClusterNumbers>,
     /// Whether each disk is told of in detail.
@@ -184,6 +187,11 @@ mod tests {
                 max_fds: Some(65536),
                 ..ProcessFigures::default()
             }),
+            reload: ReloadFigures {
+                is_successful: true,
+                success_seconds: 1_795_842_000.5,
+                pending: 2,
+            },
             cluster: Some(ClusterNumbers::sample()),
             disk_details,
         }
@@ -198,6 +206,9 @@ mod tests {
         let text = lines();
         for line in [
             "hearth_flash_written_bytes_total{cache=\"main\",cause=\"fill\"} 5368709120",
+            "hearth_config_last_reload_successful 1",
+            "hearth_config_last_reload_success_timestamp_seconds 1795842000.5",
+            "hearth_config_reload_pending 2",
             "hearth_disk_requests_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\",op=\"read\"} 12000",
             "hearth_disk_read_block_hits_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\"} 22000",
             "hearth_disk_read_blocks_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\"} 24000",

@@ -14,6 +14,7 @@ mod front_end_families;
 mod guest_families;
 mod latency_families;
 mod process_families;
+mod reload_families;
 mod resource_families;
 mod roaming_families;
 mod vm_families;

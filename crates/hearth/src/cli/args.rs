@@ -71,12 +71,19 @@ pub enum Command {
     /// answers, the flash is left in the state that restarts warmest. A second signal ends it at
     /// once; the next start then recovers. SIGUSR2 has the daemon become the program that lies at its
     /// path now, with its listening sockets, if that program finds the configuration sound:
-    /// clients wait meanwhile. SIGHUP is logged and ignored: disks are attached and
-    /// detached with `hearth disk`, other settings need a restart.
+    /// clients wait meanwhile. SIGHUP is logged and ignored: `hearth reload` reads
+    /// the configuration again and says what came of it.
     Serve(Serve),
     /// Show what holds of a configuration and where it is written
     #[command(subcommand, arg_required_else_help = true)]
     Config(Config),
+    /// Have the daemon read its configuration again, and apply what can change without a restart
+    ///
+    /// What is logged, policies of caches, settings of VMs, write policies of disks, disks that are new and disks that are no
+    /// more: a disk goes only if no client uses it and its origin lacks nothing. Each other key that differs is named, and holds
+    /// after `systemctl reload hearth`, in which the daemon becomes a new one in place under running VMs. A wrong configuration changes
+    /// nothing. If anything is left, the exit code is 4.
+    Reload(Reload),
     /// Say whether all is well and what to do if not, and what the cache is worth
     ///
     /// Every finding has a remedy, the worst comes first. The page of `[web]` begins with the same. JSON: `health` with `severity`,
@@ -185,7 +192,7 @@ pub enum Command {
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// The configuration file; files of the folder conf.d beside it, and variables such as HEARTH_WEB__ADDRESS, add to it
+    /// The configuration file; files of the folder conf.d beside it, and variables such as `HEARTH_WEB__ADDRESS`, add to it
     #[arg(long, value_name = "FILE", default_value = CONFIG_DEFAULT, value_hint = ValueHint::FilePath)]
     pub config: PathBuf,
     /// Check the configuration and what it needs from this machine, change nothing, and end
@@ -202,6 +209,14 @@ pub struct Serve {
     /// How log lines are written, instead of the configuration's `daemon.log_format`
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
+}
+
+/// Arguments of `reload`.
+#[derive(Debug, Args)]
+pub struct Reload {
+    /// Only say what would come of it
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// Make and examine caches on flash, and set their policies.

@@ -15,6 +15,7 @@ pub mod migrate;
 mod offline;
 mod overview;
 pub mod recover;
+mod reload;
 mod render;
 mod run;
 mod serve;

@@ -1,7 +1,7 @@
 //! From a parsed command line to an exit code.
 
 use super::args::{Cache, Cli, Command, Global};
-use super::{caches, disks, migrate, offline, overview, recover, render, serve, vms};
+use super::{caches, disks, migrate, offline, overview, recover, reload, render, serve, vms};
 use crate::advise::host_words;
 use crate::group::args::Group;
 use crate::terminal::exit::{CliError, Exit};
@@ -84,6 +84,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Man { dir } => written(docs::man(dir, Cli::command())),
         Command::Generate { root } => written(docs::generate(root, Cli::command())),
         Command::Overview
+        | Command::Reload(_)
         | Command::Status
         | Command::Advise(_)
         | Command::Cache(Cache::Set(_))
@@ -144,6 +145,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
         Command::Events(asked) => event_log::run(&client, global.json, asked).await,
         Command::Plan(arguments) => plan::of_cluster(&client, arguments, global.json).await,
         Command::Monitor(arguments) => resources::monitor(&client, arguments).await,
+        Command::Reload(asked) => reload::run(&client, global, asked.dry_run).await,
         Command::Overview => {
             let seen: Overview = client.get("/v1/overview").await?;
             show(global, &seen, overview::write)

@@ -17,7 +17,11 @@ pub(super) fn run(args: &Serve, json: bool) -> Result<Vec<u8>, CliError> {
         configuration::check_log_filter(filter)
             .map_err(|message| CliError::new(Exit::Usage, format!("--log: {message}")))?;
     }
-    daemon::serve(&config, args.log.as_deref(), args.log_format)?;
+    daemon::serve(
+        (&config, &args.config),
+        args.log.as_deref(),
+        args.log_format,
+    )?;
     Ok(Vec::new())
 }
 

@@ -10,7 +10,7 @@ pub enum Config {
     /// Show each key with the value that holds and where it is written
     ///
     /// A key is written in the file, in a file of the folder conf.d beside it, or in a variable of the environment
-    /// (HEARTH_WEB__ADDRESS is web.address); else its default holds. The variables are those of this command:
+    /// (`HEARTH_WEB__ADDRESS` is web.address); else its default holds. The variables are those of this command:
     /// the daemon's are in its unit. Changes that an operator made while the daemon ran are not in it: see `hearth disk show`.
     Show(Show),
     /// Print the JSON schema of the configuration, for editors
