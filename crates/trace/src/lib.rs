@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod anonymize;
 mod columns;
 mod decode;
 mod error;

@@ -362,6 +362,7 @@ mod tests {
         "sim groups",
         "sim migrate",
         "sim prefetch",
+        "trace anonymize",
         "trace convert",
         "trace formats",
         "trace generate",

@@ -23,6 +23,14 @@ pub enum Trace {
     /// oracleGeneral, for libCacheSim, holds an access of a block each, with its next access and without
     /// the operation. The file appears under its name when it is whole.
     Convert(Convert),
+    /// Write a trace without its names and addresses, to give away
+    ///
+    /// Names of VMs and volumes, addresses and content hashes are replaced by others that a key decides. A policy that sees blocks as numbers
+    /// has the same hits at every size. Kept: the order of requests, which of them go to the same block, runs within an extent
+    /// of 1MiB, operations, sizes, and times counted from the first request. A request over a border of extents becomes one for each.
+    /// Not hidden: how much a VM does and when, how large its working set is, its offsets within an extent. Whoever has the key can tell which name stands
+    /// for which.
+    Anonymize(Anonymize),
     /// Write a generated trace
     ///
     /// KIND is followed by its keys; several generators are joined by +, and their requests merged by
@@ -113,6 +121,38 @@ pub struct Convert {
     /// What is written.
     #[command(flatten)]
     pub writing: Writing,
+}
+
+/// Arguments of `trace anonymize`.
+#[derive(Debug, Args)]
+pub struct Anonymize {
+    /// The trace, packed or not; - is standard input, gen:... a generator
+    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub trace: PathBuf,
+    /// A file with 32 bytes or 64 hexadecimal digits, by which several traces fit together; or `random`: a key that nobody keeps
+    #[arg(long, value_name = "FILE|random", value_hint = ValueHint::FilePath)]
+    pub key: String,
+    /// Round times and response times down to whole multiples of this, such as 1s
+    #[arg(long, value_name = "TIME")]
+    pub time_step: Option<Duration>,
+    /// Widen requests to whole multiples of this: a power of two from 512B to 1MiB; hits at blocks of that size and more stay as they are
+    #[arg(long, value_name = "SIZE", value_parser = size_step)]
+    pub size_step: Option<Bytes>,
+    /// How it is read.
+    #[command(flatten)]
+    pub reading: Reading,
+    /// What is written.
+    #[command(flatten)]
+    pub writing: Writing,
+}
+
+fn size_step(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let range = Bytes::new(units::SECTOR_BYTES)..=trace::anonymize::EXTENT;
+    if size.get().is_power_of_two() && range.contains(&size) {
+        return Ok(size);
+    }
+    Err("a step of sizes is a power of two from 512B to 1MiB".to_owned())
 }
 
 /// How traces are written.

@@ -1,5 +1,6 @@
 //! `hearth trace`: arguments into the crate `trace`, or to the daemon, and what came of it to the user.
 
+mod anonymize;
 pub mod args;
 mod info;
 mod record;
@@ -21,6 +22,7 @@ use trace::{Format, OpenError};
 pub(super) fn offline(command: &Trace, json: bool) -> Option<Result<Vec<u8>, CliError>> {
     Some(match command {
         Trace::Info(info) => info::info(info, json),
+        Trace::Anonymize(asked) => anonymize::anonymize(asked, json),
         Trace::Convert(convert) => write::convert(convert, json),
         Trace::Generate(generate) => write::generate(generate, json),
         Trace::Formats => formats(json),

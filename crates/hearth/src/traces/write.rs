@@ -7,17 +7,17 @@ use crate::terminal::progress::Progress;
 use crate::terminal::quantity;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use trace::generate::PREFIX;
 use trace::write::{Conversion, Target, Written};
-use trace::{Opened, Options};
+use trace::{Opened, Options, Reader};
 use units::Bytes;
 use xxhash_rust::xxh3::Xxh3;
 
 /// What was written, for `--json`.
 #[derive(Serialize)]
-struct Report {
+pub(super) struct Report {
     trace: String,
     format: &'static str,
     output: String,
@@ -66,29 +66,28 @@ fn write(
         block,
         facts: &facts,
     };
-    let mut progress = Progress::new("writing");
-    let written = trace::write::convert(&mut *reader, &conversion, &mut |records| {
-        progress.count_of(records, "requests");
-    });
-    drop(progress);
-    let written = written.map_err(|error| unwritten(&error))?;
-    let report = Report {
-        trace: trace.display().to_string(),
-        format: format.name(),
-        output: writing.output.display().to_string(),
-        to: target.name(),
-        records: written.read,
-        rows: written.rows,
-        left_out_records: written.left_out,
-        size_bytes: written.bytes,
-    };
+    let written = written(&mut *reader, &conversion)?;
+    let report = Report::new(trace, format.name(), &conversion, &written);
     if json {
         return crate::terminal::to_json(&report);
     }
-    Ok(told(&report, target, &written).into_bytes())
+    Ok(report.told(target, &written).into_bytes())
 }
 
-fn target(writing: &Writing) -> Result<Target, CliError> {
+/// Writes a trace and shows how far it has come.
+pub(super) fn written(
+    reader: &mut dyn Reader,
+    conversion: &Conversion<'_>,
+) -> Result<Written, CliError> {
+    let mut progress = Progress::new("writing");
+    let written = trace::write::convert(reader, conversion, &mut |records| {
+        progress.count_of(records, "requests");
+    });
+    drop(progress);
+    written.map_err(|error| unwritten(&error))
+}
+
+pub(super) fn target(writing: &Writing) -> Result<Target, CliError> {
     let target = writing.to.or_else(|| Target::of_name(&writing.output));
     target.ok_or_else(|| {
         CliError::new(
@@ -99,31 +98,53 @@ fn target(writing: &Writing) -> Result<Target, CliError> {
     })
 }
 
-fn told(report: &Report, target: Target, written: &Written) -> String {
-    let without_operation = target == Target::OracleGeneral;
-    let rows = if without_operation {
-        "accesses"
-    } else {
-        "requests"
-    };
-    let mut lines = vec![format!(
-        "{}: {} {rows} ({}) of {} records ({})",
-        report.output,
-        written.rows,
-        quantity::bytes(written.bytes),
-        written.read,
-        report.format
-    )];
-    if without_operation {
-        lines.push("the format has no operation: reads and writes look alike".to_owned());
+impl Report {
+    /// What was written of a trace of this format.
+    pub(super) fn new(
+        trace: &Path,
+        format: &'static str,
+        conversion: &Conversion<'_>,
+        written: &Written,
+    ) -> Self {
+        Self {
+            trace: trace.display().to_string(),
+            format,
+            output: conversion.path.display().to_string(),
+            to: conversion.target.name(),
+            records: written.read,
+            rows: written.rows,
+            left_out_records: written.left_out,
+            size_bytes: written.bytes,
+        }
     }
-    if written.left_out > 0 {
-        let count = written.left_out;
-        lines.push(format!(
-            "{count} flushes, discards and write-zeroes are left out"
-        ));
+
+    /// The same in words.
+    pub(super) fn told(&self, target: Target, written: &Written) -> String {
+        let without_operation = target == Target::OracleGeneral;
+        let rows = if without_operation {
+            "accesses"
+        } else {
+            "requests"
+        };
+        let mut lines = vec![format!(
+            "{}: {} {rows} ({}) of {} records ({})",
+            self.output,
+            written.rows,
+            quantity::bytes(written.bytes),
+            written.read,
+            self.format
+        )];
+        if without_operation {
+            lines.push("the format has no operation: reads and writes look alike".to_owned());
+        }
+        if written.left_out > 0 {
+            let count = written.left_out;
+            lines.push(format!(
+                "{count} flushes, discards and write-zeroes are left out"
+            ));
+        }
+        lines.join("\n") + "\n"
     }
-    lines.join("\n") + "\n"
 }
 
 /// What is said beside the records.

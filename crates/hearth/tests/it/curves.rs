@@ -184,3 +184,46 @@ fn wrong_arguments_say_what_would_be_right() {
     let missing = run(hearth().args(["mrc", "--format", "text", "/nonexistent/trace"]));
     assert_eq!(missing.status.code(), Some(1));
 }
+
+#[test]
+fn an_anonymous_trace_has_the_same_curves_and_none_of_the_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let row = |step: u64| {
+        let block = step * step % 1777;
+        let vm = if step.is_multiple_of(3) {
+            "payroll"
+        } else {
+            "mail"
+        };
+        let (offset, length) = (block * 65536, 4096 * (1 + step % 3));
+        format!("{step},{vm},root,read,{offset},{length}\n")
+    };
+    let mut rows = "time_us,vm,volume,op,offset_bytes,length_bytes\n".to_owned();
+    rows.extend((0..4000).map(row));
+    std::fs::write(at("plain.csv"), rows).unwrap();
+    std::fs::write(at("key"), "5a".repeat(32)).unwrap();
+    let anonymize = |to: &str| {
+        let output = run(hearth()
+            .args(["trace", "anonymize"])
+            .arg(at("plain.csv"))
+            .arg("-o")
+            .arg(at(to))
+            .arg("--key")
+            .arg(at("key")));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        std::fs::read_to_string(at(to)).unwrap()
+    };
+    let text = anonymize("hidden.csv");
+    for name in ["payroll", "mail", "root", "plain"] {
+        assert!(!text.contains(name), "{name} is in the anonymous trace");
+    }
+    assert_eq!(text, anonymize("again.csv"), "one key, one result");
+    let exact = ["--exact", "--sizes", "64blk,512blk,2048blk"];
+    let simulated = ["--policy", "s3-fifo,arc", "--sizes", "64blk,512blk"];
+    for words in [&exact[..], &simulated] {
+        let words = [&["mrc"], words].concat();
+        let points = |name: &str| json(&words, &at(name))[0]["points"].clone();
+        assert_eq!(points("plain.csv"), points("hidden.csv"), "{words:?}");
+    }
+}
