@@ -195,6 +195,7 @@ const VERBS: &[Verb] = &[
     Verb("trace record -o TRACE --disk NAME", Ask::Record),
     api("trace record --status", "GET", "/v1/recording"),
     api("trace record --stop", "DELETE", "/v1/recording"),
+    command("support bundle --list"),
     command("serve --config CONFIG --check-config"),
     command("serve --config CONFIG"),
     command("cache check FLASH"),
@@ -265,6 +266,7 @@ const TABLE: &str = "\
 | `trace record -o TRACE --disk NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |
 | `trace record --status` | done | done | done | done | done | done | not-recording | done | done | unreachable |
 | `trace record --stop` | done | done | done | done | done | done | not-recording | done | done | unreachable |
+| `support bundle --list` | done | done | done | done | done | done | done | done | done | done |
 | `serve --config CONFIG --check-config` | done | done | done | done | done | done | done | usage | usage | done |
 | `serve --config CONFIG` | refused | refused | refused | refused | refused | refused | refused | refused | refused | - |
 | `cache check FLASH` | refused | refused | refused | refused | refused | refused | refused | damaged | failed | done |

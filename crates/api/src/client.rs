@@ -95,6 +95,18 @@ impl Client {
         self.send::<(), A>(Method::GET, path, None).await
     }
 
+    /// Asks for a text.
+    ///
+    /// # Errors
+    /// See [`Client::get`].
+    pub async fn text(&self, path: &str) -> Result<String, ClientError> {
+        let (status, bytes) = self.exchange(Method::GET, path, Vec::new()).await?;
+        if status.is_success() {
+            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        Err(refused(status, &bytes))
+    }
+
     /// Sends a request with or without a body and reads the answer.
     ///
     /// # Errors

@@ -12,6 +12,7 @@
 //!   group    which VMs cross a link together
 //!   group, traffic   which VMs cross a link together; who talks to whom
 //!   offline  caches that no daemon is using: format, check
+//!   support  what is known of a daemon and its host, in a file
 //!   docs     book pages, manual pages, completions: made of the definitions above
 //! ```
 //!
@@ -33,6 +34,7 @@ pub mod offline;
 pub mod plan;
 pub mod resources;
 pub mod sim;
+pub mod support;
 pub mod terminal;
 pub mod top;
 pub mod traces;

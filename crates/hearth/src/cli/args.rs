@@ -17,6 +17,7 @@ use crate::mrc::args::Mrc;
 use crate::plan::args::Plan;
 use crate::resources::args::{Monitor, Resources};
 use crate::sim::args::Sim;
+use crate::support::args::Support;
 use crate::terminal::exit::EXIT_CODES;
 use crate::top::args::Top;
 use crate::traces::args::Trace;
@@ -169,6 +170,9 @@ pub enum Command {
     /// Look at, convert, generate and record traces
     #[command(subcommand, arg_required_else_help = true)]
     Trace(Box<Trace>),
+    /// Collect what helps those who help
+    #[command(subcommand, arg_required_else_help = true)]
+    Support(Support),
     /// Print a completion script for a shell
     Completions {
         /// Which shell

@@ -4,12 +4,13 @@ use super::args::{Cache, Cli, Command, Global};
 use super::{caches, disks, migrate, offline, overview, recover, reload, render, serve, vms};
 use crate::advise::host_words;
 use crate::group::args::Group;
+use crate::support::args::Support;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress, shown};
 use crate::traces::{self, args::Trace};
 use crate::{
-    advise, bench, cluster, config, docs, event_log, group, moves, mrc, plan, resources, sim, top,
-    traffic, xml,
+    advise, bench, cluster, config, docs, event_log, group, moves, mrc, plan, resources, sim,
+    support, top, traffic, xml,
 };
 use api::advice::HostAdvice;
 use api::client::Client;
@@ -85,6 +86,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Generate { root } => written(docs::generate(root, Cli::command())),
         Command::Overview
         | Command::Reload(_)
+        | Command::Support(_)
         | Command::Status
         | Command::Advise(_)
         | Command::Cache(Cache::Set(_))
@@ -145,6 +147,9 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
         Command::Events(asked) => event_log::run(&client, global.json, asked).await,
         Command::Plan(arguments) => plan::of_cluster(&client, arguments, global.json).await,
         Command::Monitor(arguments) => resources::monitor(&client, arguments).await,
+        Command::Support(Support::Bundle(asked)) => {
+            support::bundle(&client, asked, global.json).await
+        }
         Command::Reload(asked) => reload::run(&client, global, asked.dry_run).await,
         Command::Overview => {
             let seen: Overview = client.get("/v1/overview").await?;
