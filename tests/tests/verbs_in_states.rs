@@ -119,6 +119,7 @@ const VERBS: &[Verb] = &[
     ),
     api("disk list", "GET", "/v1/disks"),
     command("xml --disk NAME"),
+    command("adopt --domain DOMAIN_OF_NAME"),
     api("migrate list", "GET", "/v1/roaming"),
     api("migrate show NAME", "GET", "/v1/roaming/NAME"),
     command("migrate check NAME --here"),
@@ -230,6 +231,7 @@ const TABLE: &str = "\
 | `disk detach NAME --drop-dirty --yes-lose-data` | done | not-ready | later done | later done | refused | refused | no-such-disk | done | done | unreachable |
 | `disk list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `xml --disk NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |
+| `adopt --domain DOMAIN_OF_NAME` | done | done | done | done | done | done | done | done | done | done |
 | `migrate list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `migrate show NAME` | refused | refused | refused | refused | done | done | no-such-disk | refused | refused | unreachable |
 | `migrate check NAME --here` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |
@@ -471,6 +473,7 @@ impl Api {
         // Traffic and loads of a group at once: its VM talks to one called 1, and has 1 byte.
         let group = self.folder.join(format!("group-{at}.csv"));
         std::fs::write(&group, format!("{},1,1\n", disk(at)))?;
+        self.write_domain(at)?;
         let place = |word: &str| match word {
             "NAME" => disk(at),
             "ORIGIN" => uri(&self.origin, at),
@@ -478,6 +481,11 @@ impl Api {
             "FLASH" => self.flash.display().to_string(),
             "CONFIG" => self.folder.join("hearth.toml").display().to_string(),
             "CSV" => group.display().to_string(),
+            "DOMAIN_OF_NAME" => self
+                .folder
+                .join(format!("domain-{at}.xml"))
+                .display()
+                .to_string(),
             word => word.to_owned(),
         };
         let socket = self.folder.join("admin.sock").display().to_string();
@@ -496,6 +504,20 @@ impl Api {
                 .with_context(|| format!("{words:?}: {}", exit.stderr))?;
         let kind = error["kind"].as_str().context("a kind")?.to_owned();
         Ok((exit.code, kind))
+    }
+
+    /// A domain of libvirt whose disk is on Hearth, at a socket of its own.
+    fn write_domain(&self, at: usize) -> anyhow::Result<()> {
+        let (name, origin) = (disk(at), uri(&self.origin, at));
+        let socket = self.folder.join(format!("{name}.nbd.sock"));
+        let xml = format!(
+            "<domain><name>{name}</name><metadata><hearth:disks xmlns:hearth='urn:hearth:libvirt:1'>\
+             <hearth:disk target='vda' name='{name}' vm='{name}' origin='{origin}' via='nbd' socket='{}'/>\
+             </hearth:disks></metadata><devices><disk><target dev='vda'/></disk></devices></domain>",
+            socket.display()
+        );
+        std::fs::write(self.folder.join(format!("domain-{at}.xml")), xml)?;
+        Ok(())
     }
 
     /// Where a trace of this verb goes.

@@ -13,6 +13,7 @@
 //!   group, traffic   which VMs cross a link together; who talks to whom
 //!   offline  caches that no daemon is using: format, check
 //!   support  what is known of a daemon and its host, in a file
+//!   domain   libvirt's XML of a VM: read, changed, compared
 //!   docs     book pages, manual pages, completions: made of the definitions above
 //! ```
 //!
@@ -26,6 +27,7 @@ pub mod cli;
 pub mod cluster;
 pub mod config;
 pub mod docs;
+mod domain;
 pub mod event_log;
 pub mod group;
 pub mod moves;

@@ -1,6 +1,7 @@
 //! The command line: one definition from which parsing, help, man pages, completions and the
 //! book's page are made.
 
+use super::adopt::args::Adopt;
 use super::caches::Set;
 use super::disks::args::Disk;
 use super::migrate::args::Migrate;
@@ -95,6 +96,12 @@ pub enum Command {
     /// List, attach and steer disks
     #[command(subcommand, arg_required_else_help = true)]
     Disk(Disk),
+    /// Put disks of a VM that libvirt has on Hearth, or give them back
+    ///
+    /// Shows how the domain's XML changes and what is attached; --yes does it. The VM is shut down first. The disk is
+    /// attached as `hearth disk attach` does it, and its place in the XML is Hearth's socket. The domain's metadata remember
+    /// what was there before, so that --undo gives it back: refused while bytes wait for the storage, unless --flush brings them there first.
+    Adopt(Box<Adopt>),
     /// Look at disks that roam, and at their hand-overs
     ///
     /// A migration needs none of these commands: they are for looking, and for trouble.

@@ -7,6 +7,7 @@
 //!   error ───► message and remedy on standard error, exit code by kind
 //! ```
 
+pub mod adopt;
 pub mod args;
 pub mod caches;
 pub mod disks;

@@ -1,7 +1,9 @@
 //! From a parsed command line to an exit code.
 
 use super::args::{Cache, Cli, Command, Global};
-use super::{caches, disks, migrate, offline, overview, recover, reload, render, serve, vms};
+use super::{
+    adopt, caches, disks, migrate, offline, overview, recover, reload, render, serve, vms,
+};
 use crate::advise::host_words;
 use crate::group::args::Group;
 use crate::support::args::Support;
@@ -88,6 +90,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Reload(_)
         | Command::Support(_)
         | Command::Status
+        | Command::Adopt(_)
         | Command::Advise(_)
         | Command::Cache(Cache::Set(_))
         | Command::Disk(_)
@@ -130,6 +133,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             .await
             .map(String::into_bytes),
         Command::Disk(disk) => disks::run(&client, global, disk).await,
+        Command::Adopt(args) => adopt::run(&client, global, args).await,
         Command::Migrate(command) => migrate::run(&client, global, command).await,
         Command::Vm(vm) => vms::run(&client, global, vm).await,
         Command::Xml(args) => xml::run(&client, args, global.json).await,

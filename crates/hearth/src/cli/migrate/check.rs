@@ -2,6 +2,7 @@
 
 use super::args::Check;
 use super::domain::{Domain, Served, served};
+use crate::cli::adopt::record::{Record, records};
 use crate::cli::args::Global;
 use crate::cli::run::show;
 use crate::terminal::exit::{CliError, Exit};
@@ -41,6 +42,7 @@ async fn asked(client: &Client, name: &Name, to: Option<&str>) -> Result<Migrati
 }
 
 /// What a source of a domain is here.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Disk(Name),
     /// Hearth is asked for a disk that it does not have.
@@ -78,7 +80,18 @@ pub(super) async fn of_domain(
         Served::Disk(name) => Some(Found::Disk(name.clone())),
         Served::Unknown(export) => Some(Found::Unknown(export.to_owned())),
     });
-    Ok((domain.name, found.collect()))
+    let mut found: Vec<Found> = found.collect();
+    let adopted = records(&text).map_err(|error| CliError::of(Exit::Failed, &error))?;
+    found.extend(adopted_elsewhere(&adopted, &disks));
+    Ok((domain.name, found))
+}
+
+/// Adopted disks of a domain that this host does not have. Their sockets are their own, so the sources alone do not tell.
+fn adopted_elsewhere(adopted: &[Record], disks: &Disks) -> Vec<Found> {
+    let is_here = |record: &&Record| disks.disks.iter().any(|disk| disk.name == record.name);
+    let missing = adopted.iter().filter(|record| !is_here(record));
+    let missing = missing.map(|record| Found::Unknown(record.name.to_string()));
+    missing.collect()
 }
 
 /// The same of the disks of a domain that Hearth serves.
@@ -230,6 +243,21 @@ mod tests {
         assert!(parse("--here --domain -").is_err(), "a disk or a domain");
         assert_eq!(escaped("node-b.example"), "node-b.example");
         assert_eq!(escaped("a b&c"), "a%20b%26c");
+    }
+
+    #[test]
+    fn an_adopted_disk_that_is_not_here_is_unknown() {
+        let xml = |name: &str| {
+            format!(
+                "<domain><metadata><hearth:disks xmlns:hearth='urn:hearth:libvirt:1'><hearth:disk target='vda' name='{name}' vm='v' \
+                 origin='/o' via='nbd' socket='/s'/></hearth:disks></metadata></domain>"
+            )
+        };
+        let disks = api::samples::disks();
+        let here = disks.disks[0].name.to_string();
+        let missing = |name: &str| adopted_elsewhere(&records(&xml(name)).unwrap(), &disks);
+        assert_eq!(missing(&here), []);
+        assert_eq!(missing("none"), [Found::Unknown("none".to_owned())]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What libvirt's XML says of the disks of a VM, and which of them Hearth serves.
 //!
-//! libvirt writes the XML itself, so this reads what is well-formed: elements and their attributes, as far as they lead to a disk's source.
 //! What is not understood is no disk of Hearth's.
 
+use crate::domain::{Document, Element};
 use api::front_ends::Listener;
 use api::types::Disks;
 use configuration::{Name, NbdUri, NbdUriAddress};
@@ -32,109 +32,43 @@ const NBD_PORT: u16 = 10809;
 impl Domain {
     /// What the XML says.
     pub(super) fn of(xml: &str) -> Self {
-        let (mut domain, mut path, mut export) = (Self::default(), Vec::new(), None);
-        let mut rest = xml;
-        while let Some((text, after)) = rest.split_once('<') {
-            if path == ["domain", "name"] {
-                domain.name = plain(text.trim());
-            }
-            if let Some(end) = skipped(after) {
-                rest = after.get(end..).unwrap_or_default();
-                continue;
-            }
-            let Some((tag, after)) = split_tag(after) else {
-                break;
-            };
-            rest = after;
-            if tag.starts_with('/') {
-                path.pop();
-                continue;
-            }
-            let (tag, is_empty) = tag
-                .strip_suffix('/')
-                .map_or((tag, false), |tag| (tag, true));
-            let (name, attributes) = tag.split_once(char::is_whitespace).unwrap_or((tag, ""));
-            path.push(name);
-            match &path[..] {
-                ["domain", "devices", "disk", "source"] => {
-                    let is_nbd = attribute(attributes, "protocol").as_deref() == Some("nbd");
-                    export = attribute(attributes, "name").filter(|_| is_nbd);
-                    let is_unix = attribute(attributes, "type").as_deref() == Some("unix");
-                    let socket = attribute(attributes, "path").filter(|_| is_unix);
-                    domain
-                        .sources
-                        .extend(socket.map(|socket| Source::VhostUser { socket }));
-                }
-                ["domain", "devices", "disk", "source", "host"] => {
-                    domain
-                        .sources
-                        .extend(export.take().map(|export| at_host(export, attributes)));
-                }
-                _ => {}
-            }
-            if is_empty {
-                path.pop();
-            }
+        let document = Document::of(xml);
+        let root = document.root().filter(|root| root.name() == "domain");
+        let Some(root) = root else {
+            return Self::default();
+        };
+        let devices = root.child("devices").into_iter();
+        let disks = devices.flat_map(Element::children);
+        let disks = disks.filter(|child| child.name() == "disk");
+        let sources = disks.filter_map(|disk| disk.child("source"));
+        Self {
+            name: root.child("name").map(Element::content).unwrap_or_default(),
+            sources: sources.filter_map(source).collect(),
         }
-        domain
     }
 }
 
-fn at_host(export: String, attributes: &str) -> Source {
-    match attribute(attributes, "socket") {
+fn source(source: Element<'_>) -> Option<Source> {
+    if source.attribute("protocol").as_deref() == Some("nbd") {
+        let export = source.attribute("name")?;
+        return source.child("host").map(|host| at_host(export, host));
+    }
+    let is_unix = source.attribute("type").as_deref() == Some("unix");
+    let socket = source.attribute("path").filter(|_| is_unix)?;
+    Some(Source::VhostUser { socket })
+}
+
+fn at_host(export: String, host: Element<'_>) -> Source {
+    match host.attribute("socket") {
         Some(socket) => Source::Unix { export, socket },
         None => Source::Tcp {
             export,
-            port: attribute(attributes, "port")
+            port: host
+                .attribute("port")
                 .and_then(|port| port.parse().ok())
                 .unwrap_or(NBD_PORT),
         },
     }
-}
-
-/// Where that ends which begins as no element does: a comment, a declaration, text as it is.
-fn skipped(after: &str) -> Option<usize> {
-    let ends = [("!--", "-->"), ("![CDATA[", "]]>"), ("?", "?>"), ("!", ">")];
-    let (_, end) = ends
-        .into_iter()
-        .find(|(begin, _)| after.starts_with(begin))?;
-    Some(after.find(end).map_or(after.len(), |at| at + end.len()))
-}
-
-/// A tag, which ends at the first `>` that is in no attribute's value.
-fn split_tag(text: &str) -> Option<(&str, &str)> {
-    let mut quote = None;
-    for (at, c) in text.char_indices() {
-        match (c, quote) {
-            ('>', None) => return Some((&text[..at], &text[at + 1..])),
-            ('\'' | '"', None) => quote = Some(c),
-            (c, Some(open)) if c == open => quote = None,
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The value of an attribute.
-fn attribute(attributes: &str, wanted: &str) -> Option<String> {
-    let mut rest = attributes.trim_start();
-    loop {
-        let (name, after) = rest.split_once('=')?;
-        let after = after.trim_start();
-        let quote = after.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
-        let (value, after) = after[1..].split_once(quote)?;
-        if name.trim() == wanted {
-            return Some(plain(value));
-        }
-        rest = after.trim_start();
-    }
-}
-
-/// A text without XML's escapes.
-fn plain(text: &str) -> String {
-    let text = text.replace("&lt;", "<").replace("&gt;", ">");
-    let text = text.replace("&apos;", "'").replace("&quot;", "\"");
-    text.replace("&amp;", "&")
 }
 
 /// What serves a source.
