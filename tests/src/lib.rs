@@ -19,6 +19,7 @@
     reason = "a failed test tells where its folder and logs are"
 )]
 
+mod adoption;
 mod agent;
 mod back;
 mod browser;
@@ -73,6 +74,7 @@ pub mod waves;
 mod wire;
 mod words;
 
+pub use adoption::Adoption;
 pub use agent::{agent_memory_kib, said, with_agent};
 pub use back::{Back, Pace, block, reads, writes};
 pub use browser::{BROWSER_TOOLS, Browser};

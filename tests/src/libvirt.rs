@@ -61,7 +61,15 @@ impl Libvirt {
     /// When it does not come up.
     pub fn start(pair: &mut RoamingPair, at: usize) -> anyhow::Result<Self> {
         let admin = pair.host(at).admin_socket().to_path_buf();
-        let lab = pair.lab(at);
+        Self::beside(pair.lab(at), &admin, at)
+    }
+
+    /// Starts one beside a daemon whose admin socket and configuration are these of the lab; `at` tells its host from another one.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up.
+    pub fn beside(lab: &Lab, admin: &Path, at: usize) -> anyhow::Result<Self> {
         let hearth = hearth_program()?;
         for folder in [
             "etc",
@@ -89,8 +97,9 @@ impl Libvirt {
         std::fs::copy(hook, lab.path("libvirt/etc/hooks/qemu")).context("the hook")?;
         // A hook gets nothing of the environment but a few names.
         let wrapper = format!(
-            "#!/bin/sh\nHEARTH_SOCKET={} exec {} \"$@\"\n",
+            "#!/bin/sh\nHEARTH_SOCKET={} HEARTH_CONFIG={} exec {} \"$@\"\n",
             admin.display(),
+            lab.path("hearth.toml").display(),
             hearth.display()
         );
         let wrapper = lab.write("libvirt/bin/hearth", &wrapper)?;
@@ -228,16 +237,21 @@ fn definition(
             ),
         )
     };
-    let xml = format!(
+    let xml = domain(kit, console, memory, &disk);
+    pair.lab(at).write("web.xml", &xml)
+}
+
+/// A VM with this backing of its memory and these disks, of which it boots from the first and commits transactions there.
+pub(crate) fn domain(kit: &GuestKit, console: &Path, memory: &str, disks: &str) -> String {
+    format!(
         "<domain type='qemu'><name>{VM}</name><uuid>11111111-2222-4333-8444-555555555555</uuid>\
          <memory unit='MiB'>{MEMORY_MIB}</memory>{memory}<vcpu>1</vcpu>\
          <os><type arch='x86_64' machine='q35'>hvm</type><kernel>{kernel}</kernel><initrd>{initrd}</initrd>\
          <cmdline>console=ttyS0 quiet panic=-1 no_timer_check nokaslr probe=commit,db={DATABASE},transactions=1000000,wal=1\
-         </cmdline></os><on_reboot>destroy</on_reboot><devices><emulator>/usr/bin/qemu-system-x86_64</emulator>{disk}\
+         </cmdline></os><on_reboot>destroy</on_reboot><devices><emulator>/usr/bin/qemu-system-x86_64</emulator>{disks}\
          <serial type='file'><source path='{console}'/></serial><memballoon model='none'/></devices></domain>",
         kernel = kit.file("vmlinuz").display(),
         initrd = kit.file("initrd.gz").display(),
         console = console.display()
-    );
-    pair.lab(at).write("web.xml", &xml)
+    )
 }
