@@ -120,6 +120,8 @@ const VERBS: &[Verb] = &[
     api("disk list", "GET", "/v1/disks"),
     command("xml --disk NAME"),
     command("adopt --domain DOMAIN_OF_NAME"),
+    command("hook prepare --domain DOMAIN_OF_NAME"),
+    command("hook release --domain DOMAIN_OF_NAME"),
     api("migrate list", "GET", "/v1/roaming"),
     api("migrate show NAME", "GET", "/v1/roaming/NAME"),
     command("migrate check NAME --here"),
@@ -232,6 +234,8 @@ const TABLE: &str = "\
 | `disk list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `xml --disk NAME` | done | done | done | done | done | done | no-such-disk | done | done | unreachable |
 | `adopt --domain DOMAIN_OF_NAME` | done | done | done | done | done | done | done | done | done | done |
+| `hook prepare --domain DOMAIN_OF_NAME` | refused | refused | refused | refused | refused | refused | done | refused | refused | refused |
+| `hook release --domain DOMAIN_OF_NAME` | done | done | done | done | done | done | done | done | done | done |
 | `migrate list` | done | done | done | done | done | done | done | done | done | unreachable |
 | `migrate show NAME` | refused | refused | refused | refused | done | done | no-such-disk | refused | refused | unreachable |
 | `migrate check NAME --here` | refused | refused | refused | refused | refused | refused | no-such-disk | refused | refused | unreachable |

@@ -102,4 +102,4 @@ pub use roaming::given_in;
 pub use serve::serve;
 pub use settings::{origin as origin_spec, runtime_dir};
 pub use state::{NoDaemon, StateDir, StateError, remembered_disks};
-pub use system::holder_of;
+pub use system::{GroupError, group_id, holder_of};

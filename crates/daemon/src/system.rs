@@ -15,7 +15,7 @@ pub(crate) fn seconds_since_1970() -> u64 {
 
 /// Why a group cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum GroupError {
+pub enum GroupError {
     /// The list of groups cannot be read.
     #[error("cannot read /etc/group")]
     Unreadable(#[source] io::Error),
@@ -32,7 +32,7 @@ pub(crate) enum GroupError {
 ///
 /// # Errors
 /// If the file cannot be read or does not hold the name.
-pub(crate) fn group_id(name: &str) -> Result<u32, GroupError> {
+pub fn group_id(name: &str) -> Result<u32, GroupError> {
     if let Ok(number) = name.parse() {
         return Ok(number);
     }

@@ -4,6 +4,7 @@
 use super::adopt::args::Adopt;
 use super::caches::Set;
 use super::disks::args::Disk;
+use super::hook::args::Hook;
 use super::migrate::args::Migrate;
 use super::recover::args::Recover;
 use super::vms::args::Vm;
@@ -102,6 +103,9 @@ pub enum Command {
     /// attached as `hearth disk attach` does it, and its place in the XML is Hearth's socket. The domain's metadata remember
     /// what was there before, so that --undo gives it back: refused while bytes wait for the storage, unless --flush brings them there first.
     Adopt(Box<Adopt>),
+    /// Attach and detach the disks of adopted VMs as these start and end, for libvirt's hook
+    #[command(subcommand, arg_required_else_help = true)]
+    Hook(Hook),
     /// Look at disks that roam, and at their hand-overs
     ///
     /// A migration needs none of these commands: they are for looking, and for trouble.

@@ -2,7 +2,7 @@
 
 use super::args::{Cache, Cli, Command, Global};
 use super::{
-    adopt, caches, disks, migrate, offline, overview, recover, reload, render, serve, vms,
+    adopt, caches, disks, hook, migrate, offline, overview, recover, reload, render, serve, vms,
 };
 use crate::advise::host_words;
 use crate::group::args::Group;
@@ -91,6 +91,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Support(_)
         | Command::Status
         | Command::Adopt(_)
+        | Command::Hook(_)
         | Command::Advise(_)
         | Command::Cache(Cache::Set(_))
         | Command::Disk(_)
@@ -134,6 +135,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
             .map(String::into_bytes),
         Command::Disk(disk) => disks::run(&client, global, disk).await,
         Command::Adopt(args) => adopt::run(&client, global, args).await,
+        Command::Hook(hook) => hook::run(&client, global, hook).await,
         Command::Migrate(command) => migrate::run(&client, global, command).await,
         Command::Vm(vm) => vms::run(&client, global, vm).await,
         Command::Xml(args) => xml::run(&client, args, global.json).await,

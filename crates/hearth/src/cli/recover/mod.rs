@@ -18,6 +18,7 @@ use args::{KeyArgs, Places, Recover};
 use at_rest::XtsCipher;
 use block_io::BlockCipher;
 use cache::LogReport;
+use configuration::{DiskConfig, disk_id};
 use device::retained::RetainedError;
 use device::uring::OpenError;
 use origin::{Keeping, OriginSpec};
@@ -163,6 +164,56 @@ pub(super) fn at_stake(
         stake.push((name, blocks + erased));
     }
     Ok(stake)
+}
+
+/// Refuses a disk whose origin may lack bytes: some wait on a flash of this configuration, or the owner's record names a cache
+/// that may have some. No daemon uses the state directory meanwhile.
+///
+/// # Errors
+/// With the reason; also if that cannot be known.
+pub(super) fn nothing_waits(disk: &DiskConfig, config: &Path) -> Result<(), CliError> {
+    let refused = |why: String| CliError::new(Exit::Refused, why);
+    let name = &disk.name;
+    let known = Known::of(&Places {
+        config: Some(config.to_owned()),
+        origin: Some(disk.origin.clone()),
+        state_dir: None,
+    })?;
+    let id = disk_id(disk);
+    let place = known.place(name.as_str(), id)?;
+    let record = place.as_ref().and_then(|place| place.found.as_ref());
+    let record = record.map(|owner| owner.record);
+    let mut caches = Vec::new();
+    for flash in known.caches() {
+        let looked = look(&flash, &known)?;
+        let uuid = looked.report.uuid;
+        caches.push(uuid);
+        if looked.report.in_doubt {
+            let why = format!(
+                "the flash {} is damaged, so it is not known whether it has bytes of '{name}' that its origin lacks",
+                flash.display()
+            );
+            return Err(refused(why));
+        }
+        let mut logs = looked.report.logs.iter().filter(|log| log.id == id);
+        if let Some(log) = logs.find(|log| Standing::of(log, uuid, record) != Standing::Void) {
+            let (blocks, erased) = sizes(log);
+            let bytes = quantity::bytes((blocks + erased).get());
+            return Err(refused(format!(
+                "the flash {} has {bytes} of '{name}' that its origin lacks",
+                flash.display()
+            )));
+        }
+    }
+    match record {
+        Some(record) if record.open => Err(refused(format!(
+            "the owner's record of '{name}' says that a cache may have bytes that its origin lacks"
+        ))),
+        Some(record) if record.cache != 0 && !caches.contains(&record.cache) => Err(refused(
+            format!("the owner's record of '{name}' names a cache of another host"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn verify(

@@ -187,6 +187,12 @@ impl Known {
         Ok(locked)
     }
 
+    /// The flash of each cache of the configuration.
+    pub(super) fn caches(&self) -> Vec<PathBuf> {
+        let caches = self.config.iter().flat_map(|known| &known.caches);
+        caches.map(|cache| cache.path.clone()).collect()
+    }
+
     /// The memory of the daemon that served the cache on this flash.
     pub(super) fn memory(&self, flash: &Path) -> Option<LeftMemory> {
         let config = self.config.as_ref()?;
