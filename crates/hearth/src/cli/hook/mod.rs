@@ -45,6 +45,8 @@ enum Did {
     /// Its file is served without Hearth.
     StoodIn,
     Detached,
+    /// What served its file without Hearth has ended.
+    StoodDown,
     /// The hook had not attached it.
     LeftAlone,
     /// It cannot be detached, for the reason that is given.
@@ -187,7 +189,8 @@ async fn release(
     let mut done = Vec::new();
     for record in records {
         let gone = match stand_in::end(marks, record) {
-            Ok(()) => let_go(client, marks, record).await,
+            Ok(true) => Ok(Did::StoodDown),
+            Ok(false) => let_go(client, marks, record).await,
             Err(error) => Err(error),
         };
         let (did, reason) = match gone {
@@ -222,6 +225,7 @@ fn written(out: &mut String, done: &AllDone) -> fmt::Result {
             Did::Attached => "is attached",
             Did::StoodIn => "is served from its file without Hearth, since the daemon is down",
             Did::Detached => "is detached",
+            Did::StoodDown => "is no longer served from its file without Hearth",
             Did::LeftAlone => "was not attached by the hook, and is left as it is",
             Did::StaysAttached => "stays attached",
         };

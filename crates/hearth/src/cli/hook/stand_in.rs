@@ -155,16 +155,16 @@ fn dress(record: &Record, config: &Config) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Ends the one of a disk, if there is one.
+/// Ends the one of a disk; whether there was one.
 ///
 /// # Errors
 /// If it does not end.
-pub(super) fn end(marks: &Marks, record: &Record) -> Result<(), CliError> {
+pub(super) fn end(marks: &Marks, record: &Record) -> Result<bool, CliError> {
     let pid_file = marks.path(&record.name, "pid");
     let Some(pid) = running(&pid_file, record) else {
         // A file that a crash left behind.
         let _ = std::fs::remove_file(&pid_file);
-        return Ok(());
+        return Ok(false);
     };
     let failed = |why: String| {
         CliError::new(
@@ -185,7 +185,7 @@ pub(super) fn end(marks: &Marks, record: &Record) -> Result<(), CliError> {
     }
     // The program takes its own away.
     let _ = std::fs::remove_file(&pid_file);
-    Ok(())
+    Ok(true)
 }
 
 /// The process that stands in for a disk: by its number, and by its socket, since numbers are used again.
