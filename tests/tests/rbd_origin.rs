@@ -70,6 +70,20 @@ fn an_image_of_ceph_is_written_by_one_host_at_a_time_and_survives_its_daemon() {
             );
         }
 
+        // A snapshot after a barrier has all that was answered.
+        nbdsh(Some(&of_back), &writes(60, 10, 8))?;
+        hearth.command(&["disk", "barrier", "back"])?;
+        ceph.run(&["rbd", "snap", "create", "--no-progress", "rbd/back@nightly"])?;
+        let nightly = format!(
+            "rbd:rbd/back@nightly?{}",
+            back.split_once('?').map_or("", |(_, query)| query)
+        );
+        hearth.command(&[
+            "disk", "attach", "nightly", "--shared", "--origin", &nightly,
+        ])?;
+        nbdsh(Some(&hearth.uri("nightly")), &reads(60, 10, 8))?;
+        hearth.command(&["disk", "detach", "nightly"])?;
+
         // A grown image is grown in use.
         ceph.run(&[
             "rbd",

@@ -1,4 +1,4 @@
-//! NBD URIs: `nbd://host[:port]/export` and `nbd+unix:///export?socket=PATH`.
+//! NBD URIs: `nbd://host[:port]/export` and `nbd+unix:///export?socket=PATH`; with `nbds` the connection is encrypted.
 //!
 //! The canonical print of a parsed URI is part of a disk's default identity, so two
 //! spellings of one address must print alike: the port is always there, the host is in lower
@@ -20,6 +20,8 @@ const EXPORT_BYTES_MAX: usize = 4096;
 /// Where an NBD server listens, and which of its exports is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NbdUri {
+    /// The connection is encrypted.
+    pub tls: bool,
     /// Where it listens.
     pub address: NbdUriAddress,
     /// The export's name; empty for the server's default export.
@@ -54,14 +56,12 @@ impl FromStr for NbdUri {
     type Err = ParseUriError;
 
     fn from_str(text: &str) -> Result<Self, ParseUriError> {
-        let parsed = if let Some(rest) = text.strip_prefix("nbd+unix://") {
-            parse_unix(rest)
-        } else if let Some(rest) = text.strip_prefix("nbd://") {
-            parse_tcp(rest)
-        } else if text.starts_with("nbds") {
-            Err("encrypted origins are not supported yet")
-        } else {
-            Err("unknown scheme")
+        let parsed = match text.split_once("://") {
+            Some(("nbd", rest)) => parse_tcp(rest, false),
+            Some(("nbds", rest)) => parse_tcp(rest, true),
+            Some(("nbd+unix", rest)) => parse_unix(rest, false),
+            Some(("nbds+unix", rest)) => parse_unix(rest, true),
+            _ => Err("unknown scheme"),
         };
         parsed.map_err(|reason| ParseUriError {
             text: text.to_owned(),
@@ -70,7 +70,7 @@ impl FromStr for NbdUri {
     }
 }
 
-fn parse_unix(rest: &str) -> Result<NbdUri, &'static str> {
+fn parse_unix(rest: &str, tls: bool) -> Result<NbdUri, &'static str> {
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let export = parse_export(path)?;
     let mut socket = None;
@@ -82,6 +82,7 @@ fn parse_unix(rest: &str) -> Result<NbdUri, &'static str> {
     }
     match socket {
         Some(path) if path.starts_with('/') => Ok(NbdUri {
+            tls,
             address: NbdUriAddress::Unix(PathBuf::from(path)),
             export,
         }),
@@ -90,7 +91,7 @@ fn parse_unix(rest: &str) -> Result<NbdUri, &'static str> {
     }
 }
 
-fn parse_tcp(rest: &str) -> Result<NbdUri, &'static str> {
+fn parse_tcp(rest: &str, tls: bool) -> Result<NbdUri, &'static str> {
     if rest.contains(['?', '#', '@']) {
         return Err("user, query and fragment mean nothing here");
     }
@@ -100,6 +101,7 @@ fn parse_tcp(rest: &str) -> Result<NbdUri, &'static str> {
     };
     let (host, port) = authority::parse(authority, NBD_PORT)?;
     Ok(NbdUri {
+        tls,
         address: NbdUriAddress::Tcp { host, port },
         export: parse_export(path)?,
     })
@@ -119,15 +121,16 @@ fn parse_export(path: &str) -> Result<String, &'static str> {
 
 impl fmt::Display for NbdUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "nbds" } else { "nbd" };
         match &self.address {
             NbdUriAddress::Unix(path) => {
-                f.write_str("nbd+unix:///")?;
+                write!(f, "{scheme}+unix:///")?;
                 encode(f, &self.export, PLAIN)?;
                 f.write_str("?socket=")?;
                 encode(f, &path.to_string_lossy(), PLAIN)
             }
             NbdUriAddress::Tcp { host, port } => {
-                f.write_str("nbd://")?;
+                write!(f, "{scheme}://")?;
                 authority::print(f, host, *port)?;
                 f.write_str("/")?;
                 encode(f, &self.export, PLAIN)
@@ -152,6 +155,11 @@ mod tests {
             "nbd://store:10809/vm-1"
         );
         assert_eq!(canonical("nbd://[::1]:99/"), "nbd://[::1]:99/");
+        assert_eq!(canonical("nbds://Store/e"), "nbds://store:10809/e");
+        assert_eq!(
+            canonical("nbds+unix:///e?socket=/s"),
+            "nbds+unix:///e?socket=/s"
+        );
         assert_eq!(
             canonical("nbd+unix:///a%20b?socket=/run/x%20y.sock"),
             "nbd+unix:///a%20b?socket=/run/x%20y.sock"
@@ -172,7 +180,7 @@ mod tests {
         for text in [
             "",
             "http://h/",
-            "nbds://h/",
+            "nbdx://h/",
             "nbd://",
             "nbd://h:0/",
             "nbd://h:99999/",

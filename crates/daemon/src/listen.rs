@@ -199,6 +199,7 @@ pub(super) async fn nbd(
 fn shown(uri: NbdUriAddress, offer: &TlsOffer) -> Listener {
     Listener {
         address: NbdUri {
+            tls: false,
             address: uri,
             export: String::new(),
         }

@@ -16,6 +16,7 @@ use nbd_server::limits::ServerLimits;
 use nbd_server::{Tls, TlsError, TlsOffer};
 use origin::{
     Chap, FileSpec, ImageFormat, IscsiSpec, NbdAddress, NbdSpec, Opened, OriginSpec, RbdSpec,
+    TlsSpec,
 };
 use policy::reclaim::Kind;
 use shard::{DiskSpec, Owner, OwnerFile, ShardConfig};
@@ -222,7 +223,11 @@ fn rbd_origin(origin: &RbdOrigin) -> RbdSpec {
 }
 
 fn nbd_origin(origin: &NbdOrigin) -> NbdSpec {
-    let NbdUri { address, export } = origin.nbd.0.clone();
+    let NbdUri {
+        tls,
+        address,
+        export,
+    } = origin.nbd.0.clone();
     NbdSpec {
         address: match address {
             NbdUriAddress::Unix(path) => NbdAddress::Unix(path),
@@ -234,6 +239,21 @@ fn nbd_origin(origin: &NbdOrigin) -> NbdSpec {
         reconnect_pause_max: origin.reconnect_pause_max.0,
         request_timeout: origin.request_timeout.0,
         settle_time: origin.settle_time.0,
+        tls: tls.then(|| tls_of(origin)),
+    }
+}
+
+fn tls_of(origin: &NbdOrigin) -> TlsSpec {
+    let key = (&origin.tls_psk_name, &origin.tls_psk_file);
+    if let (Some(name), Some(file)) = key {
+        let (name, file) = (name.clone(), file.clone());
+        return TlsSpec::Key { name, file };
+    }
+    let own = origin.tls_certificate.clone();
+    TlsSpec::Certificates {
+        authority: origin.tls_authority.clone(),
+        own: own.zip(origin.tls_key.clone()),
+        server_name: origin.tls_server_name.clone(),
     }
 }
 

@@ -21,6 +21,7 @@ mod cursor;
 mod errno;
 mod export;
 pub mod limits;
+pub mod psk;
 pub mod reply;
 mod request;
 pub mod server;

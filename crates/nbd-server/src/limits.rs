@@ -37,9 +37,6 @@ pub(crate) const PIPE_BYTES: usize = 64 << 10;
 /// How long a TLS session may take over its goodbye; the disk's side is closed by then.
 pub(crate) const GOODBYE: Duration = Duration::from_secs(5);
 
-/// Longest PSK, in bytes: what OpenSSL takes.
-pub(crate) const PSK_BYTES_MAX: usize = 256;
-
 /// Silence on a TCP connection before the kernel asks whether the client's host still lives, in
 /// whole seconds as the kernel wants it. A dead one is given up after a minute and a half, not
 /// after the two hours that are the system's default.

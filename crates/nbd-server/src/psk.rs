@@ -5,26 +5,16 @@
 //! alice:6b65792064617461...
 //! ```
 
-use crate::limits::PSK_BYTES_MAX;
 use crate::tls_error::TlsError;
+use nbd_protocol::psk::{CIPHERS_TLS_1_2, Keys, NotAKey, parse};
 use openssl::error::ErrorStack;
 use openssl::ex_data::Index;
 use openssl::ssl::{Ssl, SslContext, SslMethod, SslOptions, SslSessionCacheMode, SslVersion};
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_openssl::SslStream;
-
-/// Keys by the name that a client gives.
-pub(crate) type Keys = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// Key exchanges of TLS 1.2 that need no certificate, forward secret ones only. TLS 1.3 has
-/// its own list and comes first.
-const CIPHERS_TLS_1_2: &str = "ECDHE-PSK-CHACHA20-POLY1305:DHE-PSK-AES256-GCM-SHA384:\
-     DHE-PSK-AES128-GCM-SHA256:DHE-PSK-CHACHA20-POLY1305:\
-     ECDHE-PSK-AES256-CBC-SHA384:ECDHE-PSK-AES128-CBC-SHA256";
 
 /// Accepts clients that know a key.
 #[derive(Clone)]
@@ -82,51 +72,11 @@ pub(crate) fn read(path: &Path) -> Result<Keys, TlsError> {
         path: path.to_owned(),
         source,
     })?;
-    let refused = |line, problem| TlsError::KeyLine {
+    parse(&text).map_err(|NotAKey { line, problem }| TlsError::KeyLine {
         path: path.to_owned(),
         line,
         problem,
-    };
-    let mut keys = Keys::new();
-    for (line, text) in (1..).zip(text.lines()) {
-        let text = text.trim();
-        if text.is_empty() || text.starts_with('#') {
-            continue;
-        }
-        let (name, key) = parse(text).map_err(|problem| refused(line, problem))?;
-        if keys.insert(name, key).is_some() {
-            return Err(refused(line, "this name has a key already"));
-        }
-    }
-    if keys.is_empty() {
-        return Err(refused(1, "there is no key in this file"));
-    }
-    Ok(keys)
-}
-
-fn parse(line: &str) -> Result<(Vec<u8>, Vec<u8>), &'static str> {
-    let (name, digits) = line
-        .rsplit_once(':')
-        .ok_or("write a name, a colon, and a hexadecimal key")?;
-    if name.is_empty() {
-        return Err("the name before the colon is missing");
-    }
-    let pairs = digits.as_bytes().chunks(2);
-    let key = pairs
-        .map(|pair| {
-            let text = std::str::from_utf8(pair).ok().filter(|two| two.len() == 2);
-            text.filter(|two| two.bytes().all(|digit| digit.is_ascii_hexdigit()))
-                .and_then(|two| u8::from_str_radix(two, 16).ok())
-        })
-        .collect::<Option<Vec<u8>>>()
-        .ok_or("the key is not a sequence of pairs of hexadecimal digits")?;
-    if key.len() < 16 {
-        return Err("a key has at least 16 bytes");
-    }
-    if key.len() > PSK_BYTES_MAX {
-        return Err("a key has at most 256 bytes");
-    }
-    Ok((name.as_bytes().to_vec(), key))
+    })
 }
 
 #[cfg(test)]

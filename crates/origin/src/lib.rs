@@ -33,7 +33,7 @@ pub use file::ImageFormat;
 pub use identity::Identity;
 pub use late::{KeepSockets, Keeping, KeepsNone};
 pub use open::{Opened, expect_anything, measure, open, open_beside, open_keeping, settle};
-pub use spec::{Chap, FileSpec, IscsiSpec, NbdAddress, NbdSpec, OriginSpec, RbdSpec};
+pub use spec::{Chap, FileSpec, IscsiSpec, NbdAddress, NbdSpec, OriginSpec, RbdSpec, TlsSpec};
 
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, Token};
 use ring::SourceId;

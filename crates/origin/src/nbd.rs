@@ -18,7 +18,10 @@
 mod dial;
 mod kind;
 mod limits;
+mod negotiate;
+mod secured;
 mod stream;
+mod tls;
 mod wire;
 
 use crate::late::{self, Hold, Keeper};

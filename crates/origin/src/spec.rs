@@ -88,6 +88,29 @@ pub struct NbdSpec {
     /// ended. Changes that a former session has left are waited for that long, unless its server
     /// answers them before.
     pub settle_time: Duration,
+    /// How the connections are encrypted; not at all if none.
+    pub tls: Option<TlsSpec>,
+}
+
+/// How connections to an NBD server are encrypted, and who proves what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TlsSpec {
+    /// The server shows a certificate (x509).
+    Certificates {
+        /// The file with the authorities that may have signed the certificate, as PEM; those of the system if none.
+        authority: Option<PathBuf>,
+        /// The files with this host's own certificate chain and its key, as PEM, if the server wants one.
+        own: Option<(PathBuf, PathBuf)>,
+        /// The name in the server's certificate; that of the address if none.
+        server_name: Option<String>,
+    },
+    /// Both know a key.
+    Key {
+        /// What the key is called.
+        name: String,
+        /// The file with it: `name:hexadecimal key` a line.
+        file: PathBuf,
+    },
 }
 
 /// Where an NBD server listens.
@@ -107,11 +130,17 @@ pub enum NbdAddress {
 impl fmt::Display for NbdSpec {
     /// As an NBD URI.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = if self.tls.is_some() { "s" } else { "" };
         match &self.address {
             NbdAddress::Unix(path) => {
-                write!(f, "nbd+unix:///{}?socket={}", self.export, path.display())
+                write!(
+                    f,
+                    "nbd{s}+unix:///{}?socket={}",
+                    self.export,
+                    path.display()
+                )
             }
-            NbdAddress::Tcp { host, port } => write!(f, "nbd://{host}:{port}/{}", self.export),
+            NbdAddress::Tcp { host, port } => write!(f, "nbd{s}://{host}:{port}/{}", self.export),
         }
     }
 }

@@ -3,11 +3,12 @@
 use super::OriginConfig;
 use super::keys::keys;
 use super::times::Times;
-use crate::fault::Fault;
+use crate::fault::{Fault, absolute};
 use crate::text::Text;
 use crate::uri::NbdUri;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error};
+use std::path::PathBuf;
 use units::Duration;
 use utoipa::ToSchema;
 
@@ -20,6 +21,28 @@ pub struct NbdOrigin {
     /// Which, as an NBD URI.
     #[schema(value_type = String)]
     pub nbd: Text<NbdUri>,
+    /// The file with the authorities that may have signed the server's certificate, as PEM; those of the system if none.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_authority: Option<PathBuf>,
+    /// The file with this host's certificate, as PEM, if the server wants one.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_certificate: Option<PathBuf>,
+    /// The file with the key of that certificate, as PEM.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_key: Option<PathBuf>,
+    /// The name in the server's certificate, if not that of the address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_server_name: Option<String>,
+    /// The file with pre-shared keys, instead of certificates.
+    #[schema(value_type = Option<String>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_psk_file: Option<PathBuf>,
+    /// Which of these keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_psk_name: Option<String>,
     /// Connections to it, from 1 to 16.
     #[schema(required = false)]
     pub connections: u8,
@@ -39,6 +62,12 @@ pub struct NbdOrigin {
 
 keys! {
     nbd: Text<NbdUri>,
+    tls_authority: PathBuf,
+    tls_certificate: PathBuf,
+    tls_key: PathBuf,
+    tls_server_name: String,
+    tls_psk_file: PathBuf,
+    tls_psk_name: String,
     connections: Connections,
 }
 
@@ -47,6 +76,12 @@ impl Keys {
     pub(super) fn origin(self, times: &Times) -> Option<NbdOrigin> {
         let default = NbdOrigin::new(self.nbd?.0);
         Some(NbdOrigin {
+            tls_authority: self.tls_authority,
+            tls_certificate: self.tls_certificate,
+            tls_key: self.tls_key,
+            tls_server_name: self.tls_server_name,
+            tls_psk_file: self.tls_psk_file,
+            tls_psk_name: self.tls_psk_name,
             connections: self
                 .connections
                 .map_or(default.connections, |count| count.0),
@@ -64,6 +99,12 @@ impl NbdOrigin {
     pub fn new(nbd: NbdUri) -> Self {
         Self {
             nbd: Text(nbd),
+            tls_authority: None,
+            tls_certificate: None,
+            tls_key: None,
+            tls_server_name: None,
+            tls_psk_file: None,
+            tls_psk_name: None,
             connections: 4,
             connect_timeout: Text(Duration::from_secs(10)),
             reconnect_pause_max: Text(Duration::from_secs(5)),
@@ -76,10 +117,54 @@ impl NbdOrigin {
         self.nbd.0.to_string()
     }
 
-    /// None: what could be wrong is not read.
-    #[allow(clippy::unused_self, reason = "as every kind of origin")]
     pub(super) fn faults(&self) -> Vec<Fault> {
-        Vec::new()
+        let mut faults = Vec::new();
+        let mut wrong = |key: &str, message: &str| faults.push(Fault::new(key, message));
+        let of_certificates = [
+            (self.tls_authority.is_some(), ".tls_authority"),
+            (self.tls_certificate.is_some(), ".tls_certificate"),
+            (self.tls_server_name.is_some(), ".tls_server_name"),
+        ];
+        let certificates = of_certificates.iter().find(|(given, _)| *given);
+        let key = self.tls_psk_file.is_some() || self.tls_psk_name.is_some();
+        match (self.nbd.0.tls, certificates) {
+            (false, Some((_, name))) => wrong(name, "the address is not encrypted: write nbds://"),
+            (false, None) if key => wrong(
+                ".tls_psk_file",
+                "the address is not encrypted: write nbds://",
+            ),
+            (true, Some((_, name))) if key => {
+                wrong(
+                    name,
+                    "the server proves itself by a certificate or by a key: give one of the two",
+                );
+            }
+            _ => {}
+        }
+        if self.tls_certificate.is_some() != self.tls_key.is_some() {
+            wrong(
+                ".tls_certificate",
+                "a certificate and its key belong together: give tls_certificate and tls_key",
+            );
+        }
+        if self.tls_psk_file.is_some() != self.tls_psk_name.is_some() {
+            wrong(
+                ".tls_psk_file",
+                "a file of keys and the name of one of them belong together: give tls_psk_file and tls_psk_name",
+            );
+        }
+        let files = [
+            (&self.tls_authority, ".tls_authority"),
+            (&self.tls_certificate, ".tls_certificate"),
+            (&self.tls_key, ".tls_key"),
+            (&self.tls_psk_file, ".tls_psk_file"),
+        ];
+        for (file, key) in files {
+            if let Some(file) = file {
+                absolute(file, key, &mut faults);
+            }
+        }
+        faults
     }
 }
 
@@ -101,5 +186,46 @@ impl<'de> Deserialize<'de> for Connections {
         Err(Error::custom(format!(
             "must be between 1 and {CONNECTIONS_MAX}"
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(address: &str, change: impl FnOnce(&mut NbdOrigin)) -> Vec<Fault> {
+        let mut origin = NbdOrigin::new(address.parse().unwrap());
+        change(&mut origin);
+        origin.faults()
+    }
+
+    #[test]
+    fn what_encrypts_belongs_together() {
+        let with_key = |origin: &mut NbdOrigin| {
+            origin.tls_psk_file = Some("/etc/hearth/keys.psk".into());
+            origin.tls_psk_name = Some("host-1".to_owned());
+        };
+        let with_authority = |origin: &mut NbdOrigin| {
+            origin.tls_authority = Some("/etc/pki/ca.pem".into());
+        };
+        assert!(of("nbds://h/e", |_| {}).is_empty());
+        assert!(of("nbds://h/e", with_key).is_empty());
+        assert!(of("nbds://h/e", with_authority).is_empty());
+        assert_eq!(of("nbd://h/e", with_key).len(), 1);
+        assert_eq!(of("nbd://h/e", with_authority).len(), 1);
+        let both = |origin: &mut NbdOrigin| {
+            with_key(origin);
+            with_authority(origin);
+        };
+        assert_eq!(of("nbds://h/e", both).len(), 1);
+        assert_eq!(of("nbds://h/e", |o| o.tls_key = Some("/k".into())).len(), 1);
+        assert_eq!(
+            of("nbds://h/e", |o| o.tls_psk_name = Some("n".to_owned())).len(),
+            1
+        );
+        assert_eq!(
+            of("nbds://h/e", |o| o.tls_authority = Some("ca".into())).len(),
+            1
+        );
     }
 }

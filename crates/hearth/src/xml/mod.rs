@@ -296,6 +296,7 @@ impl Way {
             Self::Nbd {
                 address, export, ..
             } => NbdUri {
+                tls: false,
                 address: address.clone(),
                 export: export.clone(),
             }

@@ -53,6 +53,12 @@ pub enum HandshakeError {
     /// The server is shutting down; another may take its place.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// The server serves nobody in the clear.
+    #[error("the server wants TLS: write its address with nbds")]
+    WantsTls,
+    /// The server has no TLS.
+    #[error("the server offers no TLS: write its address with nbd to go without")]
+    OffersNoTls,
     /// The server refuses an option that we cannot do without.
     #[error("the server refuses option {option} with error {kind:#x}: {text}")]
     Refused {
@@ -275,9 +281,11 @@ impl Handshake {
         match (option, kind) {
             (_, wire::option_reply::ERR_SHUTDOWN) => Err(HandshakeError::ShuttingDown),
             // Needed or not, the server would go on refusing everything.
-            (_, wire::option_reply::ERR_TLS_REQD) => {
-                Err(HandshakeError::Refused { option, kind, text })
-            }
+            (_, wire::option_reply::ERR_TLS_REQD) => Err(HandshakeError::WantsTls),
+            (
+                wire::option::STARTTLS,
+                wire::option_reply::ERR_UNSUP | wire::option_reply::ERR_POLICY,
+            ) => Err(HandshakeError::OffersNoTls),
             (wire::option::STRUCTURED_REPLY, _) => {
                 self.ask_go();
                 Ok(())

@@ -4,18 +4,17 @@
 //! being attached, later on a short-lived thread of its own that hands the connections over.
 
 use super::limits;
+use super::negotiate::{negotiate, time_left};
+use super::secured::SecuredSocket;
 use super::stream::Socket;
-use super::wire::{Connected, DialError};
+use super::tls::Secured;
+use super::wire::{Carrier, Connected, DialError};
 use crate::late::Keeper;
 use crate::{NbdAddress, NbdSpec};
-use nbd_protocol::client::{Handshake, HandshakeError, Step, Wishes};
 use nbd_protocol::{Terms, TransmissionFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect,
-    socket_with,
-};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -35,16 +34,23 @@ impl From<Errno> for DialError {
     }
 }
 
-impl From<HandshakeError> for DialError {
-    fn from(error: HandshakeError) -> Self {
-        Self::Refused(error.to_string())
-    }
-}
-
 /// A socket that is through with its handshake.
 struct Negotiated {
     socket: OwnedFd,
+    session: Option<Secured>,
     terms: Terms,
+}
+
+impl Negotiated {
+    /// Nobody can go on with a connection that is encrypted, so the keeper gets none of these.
+    fn into_carrier(self, keeper: Option<&Keeper>) -> Box<dyn Carrier> {
+        let socket = self.socket;
+        if let Some(session) = self.session {
+            return Box::new(SecuredSocket { socket, session });
+        }
+        let kept = keeper.map(|keeper| keeper.keep(&socket));
+        Box::new(Socket { socket, kept })
+    }
 }
 
 /// Makes all connections: one, and more if the server says that they are coherent. If it lets
@@ -77,12 +83,9 @@ pub(super) fn connect_all(
             Ok(_) | Err(_) => break,
         }
     }
-    let connected = all.into_iter().map(|Negotiated { socket, terms }| {
-        let kept = keeper.map(|keeper| keeper.keep(&socket));
-        Connected {
-            carrier: Box::new(Socket { socket, kept }),
-            terms,
-        }
+    let connected = all.into_iter().map(|one| Connected {
+        terms: one.terms,
+        carrier: one.into_carrier(keeper),
     });
     Ok(connected.collect())
 }
@@ -95,18 +98,14 @@ fn connect_one(spec: &NbdSpec, deadline: Instant) -> Result<Negotiated, DialErro
     if matches!(spec.address, NbdAddress::Tcp { .. }) {
         watch_tcp(&socket, spec)?;
     }
-    let terms = negotiate(&socket, &spec.export, deadline)?;
+    let (terms, session) = negotiate(&socket, spec, deadline)?;
     sockopt::set_socket_timeout(&socket, Timeout::Recv, None)?;
     sockopt::set_socket_timeout(&socket, Timeout::Send, None)?;
-    Ok(Negotiated { socket, terms })
-}
-
-fn time_left(deadline: Instant) -> io::Result<std::time::Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        return Err(io::ErrorKind::TimedOut.into());
-    }
-    Ok(left)
+    Ok(Negotiated {
+        socket,
+        session,
+        terms,
+    })
 }
 
 /// A blocking connect to a unix socket waits without limit while the server's queue is full,
@@ -154,60 +153,4 @@ fn watch_tcp(socket: &OwnedFd, spec: &NbdSpec) -> Result<(), DialError> {
     sockopt::set_tcp_keepintvl(socket, limits::KEEPALIVE_PAUSE.to_std())?;
     sockopt::set_tcp_keepcnt(socket, limits::KEEPALIVE_COUNT)?;
     Ok(())
-}
-
-fn negotiate(socket: &OwnedFd, export: &str, deadline: Instant) -> Result<Terms, DialError> {
-    let mut handshake = Handshake::new(Wishes {
-        export: export.to_owned(),
-        tls: false,
-    });
-    let mut buf = [0; 4096];
-    loop {
-        let step = handshake.step();
-        send_all(socket, &handshake.take_output(), deadline)?;
-        match step {
-            Step::NeedBytes => {
-                let count = receive(socket, &mut buf, deadline)?;
-                handshake.receive(&buf[..count]);
-            }
-            Step::Ready(terms) if handshake.into_leftover().is_empty() => return Ok(terms),
-            Step::Ready(_) => {
-                let reason = "the server answers before it is asked".to_owned();
-                return Err(DialError::Refused(reason));
-            }
-            Step::Failed(error) => return Err(error.into()),
-            Step::StartTls => {
-                let reason = "the server starts TLS unasked".to_owned();
-                return Err(DialError::Refused(reason));
-            }
-        }
-    }
-}
-
-fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> Result<(), DialError> {
-    while !bytes.is_empty() {
-        sockopt::set_socket_timeout(socket, Timeout::Send, Some(time_left(deadline)?))?;
-        match rustix::net::send(socket, bytes, SendFlags::NOSIGNAL) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-/// At least one byte; the end of the stream is an error.
-fn receive(socket: &OwnedFd, buf: &mut [u8], deadline: Instant) -> Result<usize, DialError> {
-    loop {
-        sockopt::set_socket_timeout(socket, Timeout::Recv, Some(time_left(deadline)?))?;
-        match rustix::net::recv(socket, &mut *buf, RecvFlags::empty()) {
-            Ok((_, 0)) => {
-                let reason = "the server closed the connection during the handshake";
-                return Err(DialError::Refused(reason.to_owned()));
-            }
-            Ok((_, count)) => return Ok(count),
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }

@@ -79,21 +79,27 @@ impl Stream {
     }
 
     /// A send has ended; what the kernel did not take goes first in the next.
-    fn sent(&self, mut count: usize, slices: Vec<Slice>, client: &mut Client) {
-        let mut rest = Vec::new();
-        for slice in slices {
-            let taken = count.min(slice.len());
-            count -= taken;
-            if taken < slice.len() {
-                rest.push(slice.slice(taken..slice.len()));
-            }
-        }
+    fn sent(&self, count: usize, slices: Vec<Slice>, client: &mut Client) {
+        let rest = rest_of(slices, count);
         if rest.is_empty() {
             client.sent(self.link);
         } else {
             self.submit(rest);
         }
     }
+}
+
+/// What is left of slices of which the first `count` bytes were sent.
+pub(super) fn rest_of(slices: Vec<Slice>, mut count: usize) -> Vec<Slice> {
+    let mut rest = Vec::new();
+    for slice in slices {
+        let taken = count.min(slice.len());
+        count -= taken;
+        if taken < slice.len() {
+            rest.push(slice.slice(taken..slice.len()));
+        }
+    }
+    rest
 }
 
 impl Wire for Stream {

@@ -161,6 +161,7 @@ impl Nbdkit {
     /// How to reach it, with time limits for tests.
     pub(crate) fn spec(&self) -> NbdSpec {
         NbdSpec {
+            tls: None,
             address: NbdAddress::Unix(self.socket()),
             export: String::new(),
             connections: 4,

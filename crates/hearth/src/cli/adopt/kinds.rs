@@ -1,7 +1,10 @@
 //! Which kinds of libvirt's disks Hearth can serve: the table, and how each kind's source becomes an origin.
 
 use crate::domain::Element;
-use configuration::{FileOrigin, NbdOrigin, NbdUri, NbdUriAddress, OriginConfig, OriginFormat};
+use configuration::{
+    FileOrigin, ISCSI_SCHEME, IscsiOrigin, NbdOrigin, NbdUri, NbdUriAddress, OriginConfig,
+    OriginFormat, ParseIscsiUriError, RbdOrigin, RbdUri,
+};
 use std::path::{Path, PathBuf};
 
 /// The port of an NBD server whose address has none.
@@ -51,8 +54,8 @@ const KINDS: &[Kind] = &[
     kind("file", None, Served::As(file)),
     kind("block", None, Served::As(device)),
     kind("network", Some("nbd"), Served::As(nbd)),
-    kind("network", Some("rbd"), Served::Not("map the image on the host (rbd-nbd map, rbd map) and give the VM that device, or serve it with nbdkit's rbd plugin")),
-    kind("network", Some("iscsi"), Served::Not("log in on the host (iscsiadm) and give the VM the device under /dev/disk/by-path")),
+    kind("network", Some("rbd"), Served::As(rbd)),
+    kind("network", Some("iscsi"), Served::As(iscsi)),
     kind("volume", None, Served::Not("give the VM the volume's path, which virsh vol-path prints")),
     kind("vhostuser", None, Served::Not("a daemon over vhost-user serves it already: give Hearth that daemon's storage with hearth disk attach")),
 ];
@@ -106,8 +109,8 @@ fn at_path(source: Element<'_>, attribute: &str) -> Result<OriginConfig, Refusal
 fn nbd(source: Element<'_>) -> Result<OriginConfig, Refusal> {
     if source.attribute("tls").as_deref() == Some("yes") {
         return Err(Refusal::new(
-            "its NBD server wants TLS, which Hearth does not speak to origins",
-            "offer the export on a unix socket or a trusted network without TLS",
+            "its NBD server wants TLS, whose certificates libvirt has in a place of its own",
+            "write the disk into Hearth's configuration, with nbds:// and tls_authority, and give the VM Hearth's export (hearth xml)",
         ));
     }
     let hosts: Vec<Element<'_>> = source
@@ -137,7 +140,77 @@ fn nbd(source: Element<'_>) -> Result<OriginConfig, Refusal> {
         }
     };
     let export = source.attribute("name").unwrap_or_default();
-    Ok(NbdOrigin::new(NbdUri { address, export }).into())
+    Ok(NbdOrigin::new(NbdUri {
+        tls: false,
+        address,
+        export,
+    })
+    .into())
+}
+
+/// The monitors that the XML names are those of the cluster's configuration file, which Ceph's library reads.
+fn rbd(source: Element<'_>) -> Result<OriginConfig, Refusal> {
+    let unclear = |reason: String| {
+        Refusal::new(
+            reason,
+            "name the image as POOL/IMAGE in the disk's source (virsh edit)",
+        )
+    };
+    let name = source.attribute("name").unwrap_or_default();
+    let mut parts: Vec<String> = name.split('/').map(str::to_owned).collect();
+    let (Some(image), 2..=3) = (parts.pop(), parts.len() + 1) else {
+        return Err(unclear(format!("its source names no image ('{name}')")));
+    };
+    let pool = parts.remove(0);
+    let namespace = parts.pop().unwrap_or_default();
+    let named = |element: &str, attribute: &str| source.child(element)?.attribute(attribute);
+    let uri = RbdUri {
+        pool,
+        namespace,
+        image,
+        snapshot: named("snapshot", "name"),
+        conf: named("config", "file").map(PathBuf::from),
+        user: named("auth", "username"),
+    };
+    match uri.to_string().parse() {
+        Ok(uri) => Ok(RbdOrigin::new(uri).into()),
+        Err(error) => Err(unclear(error.to_string())),
+    }
+}
+
+fn iscsi(source: Element<'_>) -> Result<OriginConfig, Refusal> {
+    if source.child("auth").is_some() {
+        return Err(Refusal::new(
+            "its target wants a secret, which libvirt keeps to itself",
+            "write the disk into Hearth's configuration, with chap_user and chap_secret_file, and give the VM Hearth's export (hearth xml)",
+        ));
+    }
+    let name = source.attribute("name").unwrap_or_default();
+    let (target, unit) = name.split_once('/').unwrap_or((&name, "0"));
+    let host = source.child("host");
+    let Some(address) = host.and_then(|host| host.attribute("name")) else {
+        return Err(Refusal::new(
+            "its source names no portal",
+            "name one <host> in the disk's source (virsh edit)",
+        ));
+    };
+    let address = if address.contains(':') {
+        format!("[{address}]")
+    } else {
+        address
+    };
+    let port = host.and_then(|host| host.attribute("port"));
+    let port = port.map_or_else(String::new, |port| format!(":{port}"));
+    match format!("{ISCSI_SCHEME}{address}{port}/{target}/{unit}").parse() {
+        Ok(uri) => Ok(IscsiOrigin::new(uri).into()),
+        Err(error) => {
+            let error: ParseIscsiUriError = error;
+            Err(Refusal::new(
+                error.to_string(),
+                "correct the disk's source (virsh edit)",
+            ))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -170,6 +243,25 @@ mod tests {
                 "<disk type='network'><source protocol='nbd'><host transport='unix' socket='/s'/></source></disk>",
                 "nbd+unix:///?socket=/s",
             ),
+            (
+                "<disk type='network'><source protocol='rbd' name='vms/web'><host name='mon-1' port='6789'/></source></disk>",
+                "rbd:vms/web",
+            ),
+            (
+                "<disk type='network'><source protocol='rbd' name='vms/t/web'><snapshot name='golden'/>\
+                 <config file='/etc/ceph/b.conf'/><auth username='libvirt'/></source></disk>",
+                "rbd:vms/t/web@golden?conf=/etc/ceph/b.conf&user=libvirt",
+            ),
+            (
+                "<disk type='network'><source protocol='iscsi' name='iqn.2013-07.com.example:vms/2'>\
+                 <host name='Store' port='3261'/></source></disk>",
+                "iscsi://store:3261/iqn.2013-07.com.example:vms/2",
+            ),
+            (
+                "<disk type='network'><source protocol='iscsi' name='iqn.2013-07.com.example:vms'>\
+                 <host name='::1'/></source></disk>",
+                "iscsi://[::1]:3260/iqn.2013-07.com.example:vms/0",
+            ),
         ] {
             assert_eq!(of(disk).as_deref(), Ok(origin));
         }
@@ -179,9 +271,19 @@ mod tests {
     fn what_has_no_origin_says_what_to_do() {
         for (disk, reason, remedy) in [
             (
-                "<disk type='network'><source protocol='rbd' name='p/i'/></disk>",
-                "over rbd",
-                "rbd-nbd map",
+                "<disk type='network'><source protocol='rbd' name='web'/></disk>",
+                "no image",
+                "POOL/IMAGE",
+            ),
+            (
+                "<disk type='network'><source protocol='iscsi' name='iqn.a:b/1'><auth username='u'/></source></disk>",
+                "secret",
+                "chap_secret_file",
+            ),
+            (
+                "<disk type='network'><source protocol='iscsi' name='iqn.a:b/1'/></disk>",
+                "no portal",
+                "<host>",
             ),
             (
                 "<disk type='network'><source protocol='gluster'/></disk>",
@@ -202,7 +304,7 @@ mod tests {
             (
                 "<disk type='network'><source protocol='nbd' tls='yes'/></disk>",
                 "TLS",
-                "without TLS",
+                "nbds://",
             ),
             (
                 "<disk type='network'><source protocol='nbd'/></disk>",
