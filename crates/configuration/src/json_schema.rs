@@ -261,7 +261,7 @@ mod tests {
             for entry in section.entries.iter().filter(|entry| entry.unset) {
                 let key = format!("#{} = {}", entry.key, entry.value);
                 // Of an origin one kind may be written.
-                if !["nbd", "rbd", "iscsi"].contains(&entry.key) {
+                if !crate::origins::NAMES.contains(&entry.key.as_str()) {
                     let text = REFERENCE.replace(&key, &key[1..]);
                     assert_eq!(judged(&text), nothing(), "{key}");
                 }

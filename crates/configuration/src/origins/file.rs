@@ -58,6 +58,10 @@ impl FileOrigin {
         }
     }
 
+    pub(super) fn set_request_timeout(&mut self, time: Duration) {
+        self.request_timeout = Text(time);
+    }
+
     pub(super) fn canonical(&self) -> String {
         format!("file:{}", self.file.display())
     }

@@ -89,6 +89,10 @@ impl IscsiOrigin {
         }
     }
 
+    pub(super) fn set_request_timeout(&mut self, time: Duration) {
+        self.request_timeout = Text(time);
+    }
+
     pub(super) fn canonical(&self) -> String {
         self.iscsi.0.to_string()
     }

@@ -18,7 +18,6 @@ pub use nbd::NbdOrigin;
 pub use rbd::RbdOrigin;
 
 use super::fault::Fault;
-use super::text::Text;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
@@ -45,7 +44,7 @@ macro_rules! origins {
         }
 
         /// The key that says of which kind an origin is, of each kind.
-        const NAMES: &[&str] = &[$( $module::Keys::NAMES[0], )*];
+        pub(super) const NAMES: &[&str] = &[$( $module::Keys::NAMES[0], )*];
 
         impl Written {
             /// Reads the value of a key; false if no kind has such a key.
@@ -82,7 +81,7 @@ macro_rules! origins {
             /// Has each request of the origin end within this time.
             pub fn set_request_timeout(&mut self, time: Duration) {
                 match self {
-                    $( Self::$kind(origin) => origin.request_timeout = Text(time), )*
+                    $( Self::$kind(origin) => origin.set_request_timeout(time), )*
                 }
             }
 

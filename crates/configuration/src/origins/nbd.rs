@@ -113,6 +113,10 @@ impl NbdOrigin {
         }
     }
 
+    pub(super) fn set_request_timeout(&mut self, time: Duration) {
+        self.request_timeout = Text(time);
+    }
+
     pub(super) fn canonical(&self) -> String {
         self.nbd.0.to_string()
     }

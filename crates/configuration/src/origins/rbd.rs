@@ -50,6 +50,10 @@ impl RbdOrigin {
         }
     }
 
+    pub(super) fn set_request_timeout(&mut self, time: Duration) {
+        self.request_timeout = Text(time);
+    }
+
     pub(super) fn canonical(&self) -> String {
         self.rbd.0.to_string()
     }
