@@ -104,6 +104,23 @@ impl RoamingPair {
         Self::on(lab, image, settings, (Some(export), records))
     }
 
+    /// The same where both reach the image as a unit of an iSCSI target, by one name of an initiator.
+    ///
+    /// # Errors
+    ///
+    /// When something of it cannot be made.
+    pub fn over_unit(
+        lab: &Lab,
+        image: Image,
+        address: &str,
+        settings: RoamingSettings,
+    ) -> anyhow::Result<Self> {
+        let shared = lab.path(SHARED);
+        std::fs::create_dir_all(&shared).context("the folder of owner's records")?;
+        let unit = DiskSettings::on_iscsi(Self::DISK, address, "both");
+        Self::on(lab, image, settings, (Some(unit), Records::Folder(shared)))
+    }
+
     /// The same where they are in a cluster whose state is in etcd.
     ///
     /// # Errors

@@ -79,7 +79,12 @@ fn an_image_of_ceph_is_written_by_one_host_at_a_time_and_survives_its_daemon() {
             back.split_once('?').map_or("", |(_, query)| query)
         );
         hearth.command(&[
-            "disk", "attach", "nightly", "--read-only", "--origin", &nightly,
+            "disk",
+            "attach",
+            "nightly",
+            "--read-only",
+            "--origin",
+            &nightly,
         ])?;
         nbdsh(Some(&hearth.uri("nightly")), &reads(60, 10, 8))?;
         hearth.command(&["disk", "detach", "nightly"])?;

@@ -80,8 +80,12 @@ impl IscsiRemote {
         let of_target = spec.target_chap.as_ref().map(secret_of).transpose()?;
         let seconds = spec.connect_timeout.as_nanos().div_ceil(1_000_000_000);
         let session = match &self.writer {
-            // The same as before: a session of a former process ends by that.
-            Some(_) => xxh3_64(format!("{} {}", spec.initiator, spec.name).as_bytes()),
+            // The same as before: a session of a former process ends by that. One of another host that has the same name
+            // does not, because its key is another one.
+            Some(writer) => {
+                let who = format!("{} {} {}", spec.initiator, spec.name, writer.key.own);
+                xxh3_64(who.as_bytes())
+            }
             None => random(),
         };
         let mut session = libiscsi::Session::login(&Target {
