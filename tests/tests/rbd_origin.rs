@@ -55,54 +55,9 @@ fn an_image_of_ceph_is_written_by_one_host_at_a_time_and_survives_its_daemon() {
             "it waited for the cluster"
         );
 
-        // The cluster stands still: what is cached is served, and nothing is lost.
-        ceph.signal("osd", Signal::STOP)?;
-        nbdsh(Some(&of_through), &reads(0, 40, 3))?;
-        nbdsh(Some(&of_back), &(reads(0, 40, 4) + &writes(50, 10, 7)))?;
-        ceph.signal("osd", Signal::CONT)?;
-        hearth.command(&["disk", "flush", "back", "--wait"])?;
-        let bytes = ceph.bytes("back")?;
-        for (number, round) in [(1, 4), (40, 6), (59, 7)] {
-            let at = usize::try_from(number)? * 4096;
-            ensure!(
-                bytes[at..at + 4096] == block(number, round),
-                "block {number} of the image"
-            );
-        }
-
-        // A snapshot after a barrier has all that was answered.
-        nbdsh(Some(&of_back), &writes(60, 10, 8))?;
-        hearth.command(&["disk", "barrier", "back"])?;
-        ceph.run(&["rbd", "snap", "create", "--no-progress", "rbd/back@nightly"])?;
-        let nightly = format!(
-            "rbd:rbd/back@nightly?{}",
-            back.split_once('?').map_or("", |(_, query)| query)
-        );
-        hearth.command(&[
-            "disk",
-            "attach",
-            "nightly",
-            "--read-only",
-            "--origin",
-            &nightly,
-        ])?;
-        nbdsh(Some(&hearth.uri("nightly")), &reads(60, 10, 8))?;
-        hearth.command(&["disk", "detach", "nightly"])?;
-
-        // A grown image is grown in use.
-        ceph.run(&[
-            "rbd",
-            "resize",
-            "--no-progress",
-            "--size",
-            "128M",
-            "rbd/through",
-        ])?;
-        hearth.command(&["disk", "resize", "through"])?;
-        nbdsh(
-            Some(&of_through),
-            "assert h.get_size() == 128 << 20\nh.pwrite(b'n' * 4096, 100 << 20)",
-        )?;
+        stands_still(&ceph, &hearth)?;
+        has_a_snapshot(&ceph, &hearth, &back)?;
+        grows(&ceph, &hearth)?;
 
         // It goes to the other host as soon as it is detached here.
         hearth.command(&["disk", "detach", "through"])?;
@@ -120,4 +75,65 @@ fn an_image_of_ceph_is_written_by_one_host_at_a_time_and_survives_its_daemon() {
         other.stop()?;
         Ok(())
     });
+}
+
+/// The cluster stands still: what is cached is served, and nothing is lost.
+fn stands_still(ceph: &Ceph, hearth: &Hearth) -> anyhow::Result<()> {
+    ceph.signal("osd", Signal::STOP)?;
+    nbdsh(Some(&hearth.uri("through")), &reads(0, 40, 3))?;
+    nbdsh(
+        Some(&hearth.uri("back")),
+        &(reads(0, 40, 4) + &writes(50, 10, 7)),
+    )?;
+    ceph.signal("osd", Signal::CONT)?;
+    hearth.command(&["disk", "flush", "back", "--wait"])?;
+    let bytes = ceph.bytes("back")?;
+    for (number, round) in [(1, 4), (40, 6), (59, 7)] {
+        let at = usize::try_from(number)? * 4096;
+        ensure!(
+            bytes[at..at + 4096] == block(number, round),
+            "block {number} of the image"
+        );
+    }
+    Ok(())
+}
+
+/// A snapshot after a barrier has all that was answered.
+fn has_a_snapshot(ceph: &Ceph, hearth: &Hearth, back: &str) -> anyhow::Result<()> {
+    nbdsh(Some(&hearth.uri("back")), &writes(60, 10, 8))?;
+    hearth.command(&["disk", "barrier", "back"])?;
+    ceph.run(&["rbd", "snap", "create", "--no-progress", "rbd/back@nightly"])?;
+    let nightly = format!(
+        "rbd:rbd/back@nightly?{}",
+        back.split_once('?').map_or("", |(_, query)| query)
+    );
+    hearth.command(&[
+        "disk",
+        "attach",
+        "nightly",
+        "--read-only",
+        "--origin",
+        &nightly,
+    ])?;
+    nbdsh(Some(&hearth.uri("nightly")), &reads(60, 10, 8))?;
+    hearth.command(&["disk", "detach", "nightly"])?;
+    Ok(())
+}
+
+/// A grown image is grown in use.
+fn grows(ceph: &Ceph, hearth: &Hearth) -> anyhow::Result<()> {
+    ceph.run(&[
+        "rbd",
+        "resize",
+        "--no-progress",
+        "--size",
+        "128M",
+        "rbd/through",
+    ])?;
+    hearth.command(&["disk", "resize", "through"])?;
+    nbdsh(
+        Some(&hearth.uri("through")),
+        "assert h.get_size() == 128 << 20\nh.pwrite(b'n' * 4096, 100 << 20)",
+    )?;
+    Ok(())
 }
