@@ -132,36 +132,44 @@ assert h.pread(4096, 9 << 20) == b'd' * 4096
             image.read(9 << 20, 4096)? == [b'd'; 4096],
             "the late write undid a newer one"
         );
-        // A disk is not opened there while nobody answers, and whoever asks hears so in time.
-        hearth.command(&["disk", "detach", "shared"])?;
-        let paused = Paused::new(&share.server)?;
-        let file = share.file();
-        let origin = file.to_str().context("a path of ASCII")?;
-        for name in ["second", "third"] {
-            let attach = [
-                "disk",
-                "attach",
-                name,
-                "--origin",
-                origin,
-                "--request-timeout",
-                "1s",
-            ];
-            let refused = hearth.refused_command(&attach)?.stderr;
-            ensure!(refused.contains("does not answer"), "{refused}");
-        }
-        nbdsh(Some(&local), "assert h.pread(4096, 0) == b'c' * 4096")?;
-        drop(paused);
-        wait_until("the share to take the disk", LONG, || {
-            Ok(hearth
-                .command(&["disk", "attach", "second", "--origin", origin])
-                .is_ok())
-        })?;
-        nbdsh(
-            Some(&hearth.uri("second")),
-            "assert h.pread(4096, 8 << 20) == b'a' * 4096",
-        )?;
+        is_not_opened(&share, &hearth)?;
         hearth.stop()?;
         Ok(())
     });
+}
+
+/// A disk is not opened there while nobody answers, and whoever asks hears so in time.
+fn is_not_opened(share: &Share, hearth: &Hearth) -> anyhow::Result<()> {
+    hearth.command(&["disk", "detach", "shared"])?;
+    let paused = Paused::new(&share.server)?;
+    let file = share.file();
+    let origin = file.to_str().context("a path of ASCII")?;
+    for name in ["second", "third"] {
+        let attach = [
+            "disk",
+            "attach",
+            name,
+            "--origin",
+            origin,
+            "--request-timeout",
+            "1s",
+        ];
+        let refused = hearth.refused_command(&attach)?.stderr;
+        ensure!(refused.contains("does not answer"), "{refused}");
+    }
+    nbdsh(
+        Some(&hearth.uri("local")),
+        "assert h.pread(4096, 0) == b'c' * 4096",
+    )?;
+    drop(paused);
+    wait_until("the share to take the disk", LONG, || {
+        Ok(hearth
+            .command(&["disk", "attach", "second", "--origin", origin])
+            .is_ok())
+    })?;
+    nbdsh(
+        Some(&hearth.uri("second")),
+        "assert h.pread(4096, 8 << 20) == b'a' * 4096",
+    )?;
+    Ok(())
 }
