@@ -334,9 +334,17 @@ mod tests {
         );
         assert_eq!(parse_origin("file:///o"), Ok(file));
         assert!(parse_origin("nbd://").is_err());
+        let image = RbdOrigin::new("rbd:pool/image".parse().unwrap());
+        assert_eq!(parse_origin("rbd:pool/image"), Ok(image.into()));
+        let unit = "iscsi://store/iqn.2026-01.org.example:vms/1";
+        let of_unit = IscsiOrigin::new(unit.parse().unwrap());
+        assert_eq!(parse_origin(unit), Ok(of_unit.into()));
+        for wrong in ["rbd://pool/image", "rbd:image", "iscsi://store"] {
+            assert!(parse_origin(wrong).is_err(), "{wrong}");
+        }
         for text in [
             "http://host/image.raw",
-            "rbd://pool/image",
+            "sheepdog://pool/image",
             "https://host/x",
         ] {
             let error = parse_origin(text).unwrap_err();

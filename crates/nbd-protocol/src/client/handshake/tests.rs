@@ -93,10 +93,15 @@ fn a_server_that_wants_tls_refuses_a_client_that_does_not() {
     let mut client = Handshake::new(wishes(false));
     let mut server = server::Handshake::new(TlsPolicy::Require);
     let step = converse(&mut client, &mut server, &Ok(found()));
-    assert!(matches!(
-        step,
-        Step::Failed(HandshakeError::Refused { option: 8, .. })
-    ));
+    assert_eq!(step, Step::Failed(HandshakeError::WantsTls));
+}
+
+#[test]
+fn a_server_without_tls_is_told_from_one_that_refuses() {
+    let mut client = Handshake::new(wishes(true));
+    let mut server = server::Handshake::new(TlsPolicy::Off);
+    let step = converse(&mut client, &mut server, &Ok(found()));
+    assert_eq!(step, Step::Failed(HandshakeError::OffersNoTls));
 }
 
 #[test]
