@@ -10,7 +10,7 @@
 //!
 //! The client decides what is sent, and what happens when a connection is lost; here it is done.
 //!
-//! What carries the bytes need not be a socket: see [`Remote`].
+//! What carries the bytes need not be a socket: see `Remote`.
 //!
 //! A flush goes over one connection and vouches for the writes of all: more than one is opened
 //! only if the server promises exactly that (`NBD_FLAG_CAN_MULTI_CONN`).
