@@ -49,7 +49,7 @@ impl Tgt {
         let number = CONTROLS.fetch_add(1, Ordering::Relaxed);
         let mut tgt = Self {
             folder: tempfile::tempdir().unwrap(),
-            control: std::process::id() * 8 % 30_000 + number,
+            control: std::process::id() * 8 % 19_000 + number,
             port,
             daemon: None,
             units: Vec::new(),
