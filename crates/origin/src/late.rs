@@ -28,6 +28,7 @@ mod record;
 mod streams;
 mod table;
 
+use crate::kept_text;
 use crate::{NbdSpec, OpenError};
 pub(crate) use hold::{Hold, Keeper, Kept, random};
 pub(crate) use nbd_client::SentChange as Change;
@@ -35,8 +36,7 @@ use rustix::net::Shutdown;
 use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt as _, chown};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use streams::Streams;
@@ -81,18 +81,6 @@ impl KeepSockets for KeepsNone {
     }
 }
 
-/// Lets the owner of a folder use what is in it: `hearth recover` is run by root most of the time, and
-/// the daemon is not.
-fn give_to_owner_of_folder(path: &Path) {
-    let folder = path.parent().map(std::fs::metadata);
-    if let (Some(Ok(folder)), Ok(file)) = (folder, std::fs::metadata(path))
-        && folder.uid() != file.uid()
-    {
-        // Who may not do that is not root.
-        let _ = chown(path, Some(folder.uid()), Some(folder.gid()));
-    }
-}
-
 /// What former sessions with an origin have left.
 #[derive(Debug)]
 struct Late {
@@ -116,9 +104,7 @@ impl Keeping {
     }
 
     fn record_path(&self, spec: &NbdSpec) -> PathBuf {
-        let hash = Self::hash(spec);
-        let folder = self.state_dir.join("late-writes");
-        folder.join(format!("{hash:032x}.late"))
+        kept_text::path_of(&self.state_dir, "late-writes", &spec.to_string(), "late")
     }
 
     /// Takes over from former sessions. Blocks for up to [`ANSWERS_TIME_MAX`] while a server still
@@ -245,6 +231,8 @@ impl Keeping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    use std::path::Path;
 
     const DAEMON: u32 = 4711;
 

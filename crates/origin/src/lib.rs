@@ -17,6 +17,7 @@ pub mod faulty;
 pub mod file;
 mod identity;
 mod iscsi;
+mod kept_text;
 mod late;
 mod limits;
 pub mod memory;

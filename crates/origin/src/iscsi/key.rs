@@ -9,12 +9,10 @@
 //!
 //! The key outlives the process: a unit that a killed daemon had reserved is still ours.
 
-use crate::Keeping;
 use crate::late::random;
-use durable_file::Readers;
+use crate::{Keeping, kept_text};
 use std::io;
 use std::path::PathBuf;
-use xxhash_rust::xxh3::xxh3_128;
 
 const TITLE: &str = "hearth iscsi key 1";
 
@@ -44,10 +42,9 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn of(keeping: &Keeping, origin: &str) -> Self {
-        let name = format!("{:032x}.key", xxh3_128(origin.as_bytes()));
         Self {
             origin: origin.to_owned(),
-            path: keeping.state_dir.join("iscsi-keys").join(name),
+            path: kept_text::path_of(&keeping.state_dir, "iscsi-keys", origin, "key"),
         }
     }
 
@@ -57,11 +54,7 @@ impl Record {
 
     /// The key that is remembered, or a new one that is from now on. May block.
     pub(super) fn load(&self) -> io::Result<Key> {
-        let text = match std::fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error),
-        };
+        let text = kept_text::text(&self.path)?;
         let key = |line: &str| u64::from_str_radix(line.strip_prefix("key ")?, 16).ok();
         if let Some(own) = text.lines().find_map(key) {
             return Ok(Key {
@@ -76,10 +69,6 @@ impl Record {
 
     /// Remembers the key. May block.
     pub(super) fn store(&self, key: Key) -> io::Result<()> {
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
-            durable_file::sync_folder_of(folder)?;
-        }
         let anybody = if key.takes_from_anybody {
             "anybody\n"
         } else {
@@ -87,7 +76,7 @@ impl Record {
         };
         let (unit, own) = (self.origin.escape_default(), key.own);
         let text = format!("{TITLE}\nunit {unit}\nkey {own:016x}\n{anybody}");
-        durable_file::replace(&self.path, Readers::Owner, text.as_bytes())
+        kept_text::store(&self.path, &text)
     }
 }
 

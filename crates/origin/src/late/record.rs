@@ -9,8 +9,8 @@
 //!
 //! A record that is damaged names no range, so every range is late.
 
-use super::{Change, give_to_owner_of_folder};
-use durable_file::Readers;
+use super::Change;
+use crate::kept_text;
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
@@ -20,30 +20,20 @@ const TITLE: &str = "hearth late writes 1";
 
 /// Writes the record durably. May block.
 pub(super) fn store(path: &Path, origin: &str, changes: &[Change]) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-        give_to_owner_of_folder(folder);
-        durable_file::sync_folder_of(folder)?;
-    }
-    durable_file::replace(path, Readers::Owner, text(origin, changes).as_bytes())?;
-    give_to_owner_of_folder(path);
-    Ok(())
+    kept_text::store(path, &text(origin, changes))
 }
 
 /// What the record says; nothing if there is none.
 pub(super) fn load(path: &Path) -> io::Result<Vec<Change>> {
-    match std::fs::read(path) {
-        Ok(bytes) => {
-            let changes = std::str::from_utf8(&bytes).ok().and_then(parse);
-            Ok(changes.unwrap_or_else(|| {
-                tracing::warn!(path = %path.display(),
-                    "the record of late writes is damaged: every request waits for settle_time");
-                vec![Change::ANYWHERE]
-            }))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
+    let Some(bytes) = kept_text::load(path)? else {
+        return Ok(Vec::new());
+    };
+    let changes = std::str::from_utf8(&bytes).ok().and_then(parse);
+    Ok(changes.unwrap_or_else(|| {
+        tracing::warn!(path = %path.display(),
+            "the record of late writes is damaged: every request waits for settle_time");
+        vec![Change::ANYWHERE]
+    }))
 }
 
 /// Removes the record.

@@ -15,7 +15,8 @@
 
 #![allow(unsafe_code, reason = "one mapping of a file that is locked for us")]
 
-use super::{Change, give_to_owner_of_folder};
+use super::Change;
+use crate::kept_text::give_to_owner_of_folder;
 use memmap2::MmapMut;
 use rustix::fs::{FallocateFlags, FlockOperation};
 use std::fs::{File, Metadata, OpenOptions};

@@ -9,12 +9,10 @@
 //!
 //! A client is written down before it asks for the lock, and the others are forgotten when it has the lock.
 
-use crate::Keeping;
-use durable_file::Readers;
+use crate::{Keeping, kept_text};
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
-use xxhash_rust::xxh3::xxh3_128;
 
 const TITLE: &str = "hearth rbd clients 1";
 
@@ -40,10 +38,9 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn of(keeping: &Keeping, origin: &str) -> Self {
-        let name = format!("{:032x}.clients", xxh3_128(origin.as_bytes()));
         Self {
             origin: origin.to_owned(),
-            path: keeping.state_dir.join("rbd-clients").join(name),
+            path: kept_text::path_of(&keeping.state_dir, "rbd-clients", origin, "clients"),
         }
     }
 
@@ -53,11 +50,7 @@ impl Record {
 
     /// What is remembered. A line that nobody wrote means nothing.
     pub(super) fn load(&self) -> io::Result<Former> {
-        let text = match std::fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Former::default()),
-            Err(error) => return Err(error),
-        };
+        let text = kept_text::text(&self.path)?;
         let client = |line: &str| line.strip_prefix("client ")?.parse().ok();
         Ok(Former {
             clients: text.lines().filter_map(client).collect(),
@@ -88,10 +81,6 @@ impl Record {
     }
 
     fn store(&self, former: &Former) -> io::Result<()> {
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
-            durable_file::sync_folder_of(folder)?;
-        }
         let mut text = format!("{TITLE}\nimage {}\n", self.origin.escape_default());
         for client in &former.clients {
             // Writing to a string does not fail.
@@ -100,7 +89,7 @@ impl Record {
         if former.is_anybody {
             text.push_str("anybody\n");
         }
-        durable_file::replace(&self.path, Readers::Owner, text.as_bytes())
+        kept_text::store(&self.path, &text)
     }
 }
 
