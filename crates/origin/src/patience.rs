@@ -6,6 +6,7 @@
 
 use crate::OpenError;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
@@ -19,38 +20,43 @@ static HELD_UP: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 ///
 /// # Errors
 /// What `work` says, or [`OpenError::Unreachable`] when it does not come back.
-pub(crate) fn within<T: Send + 'static>(
-    origin: &str,
+pub(crate) fn within<S, T>(
+    spec: &S,
     limit: Duration,
     silence: &'static str,
-    work: impl FnOnce() -> Result<T, OpenError> + Send + 'static,
-) -> Result<T, OpenError> {
+    work: impl FnOnce(&S) -> Result<T, OpenError> + Send + 'static,
+) -> Result<T, OpenError>
+where
+    S: Clone + fmt::Display + Send + 'static,
+    T: Send + 'static,
+{
+    let origin = spec.to_string();
     let unreachable = |source| OpenError::Unreachable {
-        origin: origin.to_owned(),
+        origin: origin.clone(),
         source,
     };
     let does_not_answer = || unreachable(io::Error::new(io::ErrorKind::TimedOut, silence));
-    if held_up(|origins| origins.contains(origin)) {
+    if held_up(|origins| origins.contains(&origin)) {
         return Err(does_not_answer());
     }
     let (tell, told) = channel();
-    let owned = origin.to_owned();
+    let (spec, name) = (spec.clone(), origin.clone());
     let thread = thread::Builder::new().name("origin-open".to_owned());
     let spawned = thread.spawn(move || {
-        let outcome = work();
+        let outcome = work(&spec);
         // What nobody waits for any more is closed here.
         let _ = tell.send(outcome);
-        held_up(|origins| origins.remove(&owned));
+        held_up(|origins| origins.remove(&name));
     });
     spawned.map_err(unreachable)?;
     match told.recv_timeout(limit.to_std()) {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Timeout) => {
-            held_up(|origins| origins.insert(origin.to_owned()));
+            held_up(|origins| origins.insert(origin.clone()));
             // The thread may have come back since.
             match told.try_recv() {
                 Ok(outcome) => {
-                    held_up(|origins| origins.remove(origin));
+                    held_up(|origins| origins.remove(&origin));
                     outcome
                 }
                 Err(_) => Err(does_not_answer()),
@@ -76,7 +82,7 @@ mod tests {
     const ORIGIN: &str = "file:/nowhere/held-up";
 
     fn attempt(opens: Receiver<()>) -> Result<u8, OpenError> {
-        within(ORIGIN, Duration::from_millis(20), "silence", move || {
+        within(&ORIGIN, Duration::from_millis(20), "silence", move |_| {
             opens.recv().unwrap();
             Ok(7)
         })

@@ -3,12 +3,14 @@
 //! Such an origin is closed on a thread of its own, because its far side may take its time. The lock is held until then, so
 //! whoever opens the origin next, here or on another host, waits for that.
 
+use crate::OpenError;
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a session is waited for that is being closed.
-pub(crate) const CLOSING_TIME_MAX: Duration = Duration::from_secs(10);
+const CLOSING_TIME_MAX: Duration = Duration::from_secs(10);
 
 static OPEN: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 static CLOSED: Condvar = Condvar::new();
@@ -22,13 +24,38 @@ fn open() -> MutexGuard<'static, BTreeMap<String, usize>> {
 pub(crate) struct Session(String);
 
 impl Session {
-    pub(crate) fn begin(origin: &str) -> Self {
+    fn begin(origin: &str) -> Self {
         *open().entry(origin.to_owned()).or_default() += 1;
         Self(origin.to_owned())
     }
 
+    /// Begins one when those before it are over, which may take [`CLOSING_TIME_MAX`].
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] if one goes on.
+    pub(crate) fn alone(origin: &str) -> Result<Self, OpenError> {
+        if Self::wait_for_end(origin, CLOSING_TIME_MAX) {
+            return Ok(Self::begin(origin));
+        }
+        Err(OpenError::InUse {
+            origin: origin.to_owned(),
+            by: "another disk of this daemon".into(),
+        })
+    }
+
+    /// Waits until none with the origin is open here; `still` tells people what is kept until then.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] if one goes on for longer than [`CLOSING_TIME_MAX`].
+    pub(crate) fn settle(origin: &str, still: &str) -> io::Result<()> {
+        if Self::wait_for_end(origin, CLOSING_TIME_MAX) {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, still))
+    }
+
     /// Waits until no session with the origin is open here. False if one still is after `limit`.
-    pub(crate) fn wait_for_end(origin: &str, limit: Duration) -> bool {
+    fn wait_for_end(origin: &str, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         let mut sessions = open();
         while sessions.contains_key(origin) {

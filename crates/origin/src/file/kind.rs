@@ -35,13 +35,7 @@ impl FileSpec {
     ) -> Result<T, OpenError> {
         let silence =
             "its file system does not answer: look whether the server of the share is there";
-        let spec = self.clone();
-        within(
-            &self.to_string(),
-            self.request_timeout,
-            silence,
-            move || work(&spec),
-        )
+        within(self, self.request_timeout, silence, work)
     }
 }
 

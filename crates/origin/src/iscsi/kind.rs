@@ -5,7 +5,7 @@ use super::remote::{IscsiRemote, NoSession, Writer};
 use crate::nbd::Dialled;
 use crate::open::{Kind, Reached};
 use crate::patience::within;
-use crate::sessions::{CLOSING_TIME_MAX, Session};
+use crate::sessions::Session;
 use crate::{IscsiSpec, Keeping, OpenError};
 use block_io::OriginGeometry;
 use std::io;
@@ -40,12 +40,7 @@ impl IscsiSpec {
     }
 
     fn dial_to_write(&self, record: Option<&Record>) -> Result<Dialled, OpenError> {
-        if !Session::wait_for_end(&self.name, CLOSING_TIME_MAX) {
-            return Err(OpenError::InUse {
-                origin: self.to_string(),
-                by: "another disk of this daemon".into(),
-            });
-        }
+        let session = Session::alone(&self.name)?;
         let failed = |record: &Record, source| OpenError::Record {
             origin: self.to_string(),
             path: record.path(),
@@ -55,7 +50,7 @@ impl IscsiSpec {
             Some(record) => record.load().map_err(|error| failed(record, error))?,
             None => Key::passing(),
         };
-        let writer = Writer::new(key, Session::begin(&self.name));
+        let writer = Writer::new(key, session);
         let dialled = self.dial(Some(writer))?;
         if let (Some(record), true) = (record, key.takes_from_anybody) {
             let key = Key {
@@ -73,10 +68,7 @@ impl IscsiSpec {
         work: impl FnOnce(&Self) -> Result<T, OpenError> + Send + 'static,
     ) -> Result<T, OpenError> {
         let silence = "the target does not answer: look whether it listens at the portal";
-        let spec = self.clone();
-        within(&self.name, self.connect_timeout, silence, move || {
-            work(&spec)
-        })
+        within(self, self.connect_timeout, silence, work)
     }
 }
 
@@ -108,11 +100,8 @@ impl Kind for IscsiSpec {
 
     /// Waits until the session is over, and so the reservation.
     fn settle(&self, _keeping: &Keeping, _is_leaving: bool) -> io::Result<()> {
-        if Session::wait_for_end(&self.name, CLOSING_TIME_MAX) {
-            return Ok(());
-        }
-        let said = "the unit is still being given back: it is free when the target answers";
-        Err(io::Error::new(io::ErrorKind::TimedOut, said))
+        let still = "the unit is still being given back: it is free when the target answers";
+        Session::settle(&self.name, still)
     }
 
     fn expect_anything(&self, keeping: &Keeping) -> io::Result<()> {

@@ -1,12 +1,12 @@
 //! Images of Ceph clusters among the kinds of origins.
 
-use super::clients::Record;
+use super::clients::{Former, Record};
 use super::image::RbdOrigin;
 use super::lock::{self, NoLock};
 use crate::limits::SECTOR;
 use crate::open::{Kind, Reached};
 use crate::patience::within;
-use crate::sessions::{CLOSING_TIME_MAX, Session};
+use crate::sessions::Session;
 use crate::timed::Timed;
 use crate::{Keeping, OpenError, Origin, RbdSpec};
 use block_io::{BufPool, OriginGeometry};
@@ -94,35 +94,27 @@ impl RbdSpec {
 
     /// Opens the image and takes its lock. Blocks for as long as the cluster takes.
     fn open_to_write(&self, record: Option<&Record>) -> Result<OpenedImage, OpenError> {
-        let name = self.to_string();
-        if !Session::wait_for_end(&name, CLOSING_TIME_MAX) {
-            return Err(OpenError::InUse {
-                origin: name,
-                by: "another disk of this daemon".into(),
-            });
-        }
+        let session = Session::alone(&self.name)?;
         let (image, geometry) = self.open(false)?;
-        let session = Session::begin(&name);
-        let remember = |change: &dyn Fn(&Record) -> io::Result<()>| match record {
-            Some(record) => change(record).map_err(|source| OpenError::Record {
-                origin: self.to_string(),
-                path: record.path(),
-                source,
-            }),
-            None => Ok(()),
+        let failed = |record: &Record, source| OpenError::Record {
+            origin: self.to_string(),
+            path: record.path(),
+            source,
         };
         let former = match record {
-            Some(record) => record.load().map_err(|source| OpenError::Record {
-                origin: self.to_string(),
-                path: record.path(),
-                source,
-            })?,
-            None => super::clients::Former::default(),
+            Some(record) => record.load().map_err(|error| failed(record, error))?,
+            None => Former::default(),
         };
         let client = image.client();
-        remember(&|record| record.add(former.clone(), client))?;
+        if let Some(record) = record {
+            let added = record.add(former.clone(), client);
+            added.map_err(|error| failed(record, error))?;
+        }
         lock::take(&image, &former).map_err(|error| self.refused(error))?;
-        remember(&|record| record.store_only(client))?;
+        if let Some(record) = record {
+            let stored = record.store_only(client);
+            stored.map_err(|error| failed(record, error))?;
+        }
         Ok(OpenedImage {
             spec: self.clone(),
             geometry,
@@ -137,10 +129,7 @@ impl RbdSpec {
         work: impl FnOnce(&Self) -> Result<T, OpenError> + Send + 'static,
     ) -> Result<T, OpenError> {
         let silence = "its cluster does not answer: look at ceph status";
-        let spec = self.clone();
-        within(&self.name, self.connect_timeout, silence, move || {
-            work(&spec)
-        })
+        within(self, self.connect_timeout, silence, work)
     }
 
     fn reach_to_read(&self) -> Result<OpenedImage, OpenError> {
@@ -185,11 +174,8 @@ impl Kind for RbdSpec {
 
     /// Waits until the image is closed, and so without a lock.
     fn settle(&self, _keeping: &Keeping, _is_leaving: bool) -> io::Result<()> {
-        if Session::wait_for_end(&self.name, CLOSING_TIME_MAX) {
-            return Ok(());
-        }
-        let said = "the image is still being closed: its lock is free when the cluster answers";
-        Err(io::Error::new(io::ErrorKind::TimedOut, said))
+        let still = "the image is still being closed: its lock is free when the cluster answers";
+        Session::settle(&self.name, still)
     }
 
     fn expect_anything(&self, keeping: &Keeping) -> io::Result<()> {
