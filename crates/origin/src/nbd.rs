@@ -20,6 +20,7 @@ mod kind;
 mod limits;
 mod negotiate;
 mod secured;
+mod socket;
 mod stream;
 mod tls;
 mod wire;

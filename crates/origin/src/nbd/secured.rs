@@ -1,23 +1,15 @@
-//! The socket of one connection whose bytes are encrypted, on a shard's ring.
-//!
-//! One receive is always in flight, until the stream ends; one send at most.
+//! The socket of one connection whose bytes are encrypted.
 
-use super::limits;
-use super::stream::rest_of;
+use super::socket::{Heard, RingSocket};
 use super::tls::Secured;
 use super::wire::{Carrier, Sending, Wire};
-use block_io::{Buf, BufPool, OriginDone, Slice};
+use block_io::{BufPool, OriginDone, Slice};
 use nbd_client::{Client, LinkId};
 use openssl::ssl::ErrorCode;
-use ring::{Op, Ring, Source, SourceId};
-use rustix::net::{SendFlags, Shutdown};
+use ring::{Ring, SourceId};
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
 use units::Instant;
-
-const RECEIVE: u64 = 0;
-const SEND: u64 = 1;
 
 /// Bytes that are decrypted at a time: a record of TLS.
 const RECORD_BYTES: usize = 16 << 10;
@@ -36,17 +28,14 @@ impl std::fmt::Debug for SecuredSocket {
 
 impl Carrier for SecuredSocket {
     fn start(self: Box<Self>, link: LinkId, ring: &Ring, pool: &BufPool) -> Box<dyn Wire> {
-        let stream = SecuredStream {
+        Box::new(SecuredStream {
             link,
-            source: ring.source(),
-            socket: Rc::new(self.socket),
+            socket: RingSocket::new(self.socket, ring, pool),
             session: self.session,
             pool: pool.clone(),
             sending: None,
             closing: false,
-        };
-        stream.receive(pool.take(limits::RECEIVE_BYTES));
-        Box::new(stream)
+        })
     }
 }
 
@@ -61,8 +50,7 @@ enum For {
 
 struct SecuredStream {
     link: LinkId,
-    source: Source,
-    socket: Rc<OwnedFd>,
+    socket: RingSocket,
     session: Secured,
     pool: BufPool,
     /// A send is in flight.
@@ -72,18 +60,6 @@ struct SecuredStream {
 }
 
 impl SecuredStream {
-    fn receive(&self, buf: Buf) {
-        let socket = Rc::clone(&self.socket);
-        let end = buf.len();
-        let op = Op::Recv {
-            socket,
-            buf,
-            start: 0,
-            end,
-        };
-        self.source.submit(RECEIVE, op);
-    }
-
     /// Sends what OpenSSL has written, unless a send is in flight.
     fn push(&mut self, reason: For) {
         if self.sending.is_some() {
@@ -92,23 +68,14 @@ impl SecuredStream {
         let bytes = std::mem::take(&mut self.session.get_mut().outgoing);
         if !bytes.is_empty() {
             self.sending = Some(reason);
-            self.submit(vec![self.pool.copy_of(&bytes)]);
+            self.socket.send(vec![self.pool.copy_of(&bytes)]);
         } else if self.closing {
-            self.shut();
+            self.socket.shut();
         }
     }
 
-    fn submit(&self, slices: Vec<Slice>) {
-        let socket = Rc::clone(&self.socket);
-        self.source.submit(SEND, Op::Send { socket, slices });
-    }
-
-    /// A send has ended; what the kernel did not take goes first in the next.
-    fn sent(&mut self, count: usize, slices: Vec<Slice>, client: &mut Client) {
-        let rest = rest_of(slices, count);
-        if !rest.is_empty() {
-            return self.submit(rest);
-        }
+    /// A send has ended.
+    fn sent(&mut self, client: &mut Client) {
         let reason = self.sending.take();
         // The client's bytes may have waited for OpenSSL's, and are not sent yet.
         if reason == Some(For::Client) && self.session.get_ref().outgoing.is_empty() {
@@ -138,12 +105,6 @@ impl SecuredStream {
             }
         }
     }
-
-    /// Tells the server that nothing more will come.
-    fn shut(&self) {
-        // It fails where the stream has ended already.
-        let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
-    }
 }
 
 impl Wire for SecuredStream {
@@ -152,7 +113,7 @@ impl Wire for SecuredStream {
     }
 
     fn source(&self) -> SourceId {
-        self.source.id()
+        self.socket.source()
     }
 
     fn send(&mut self, slices: Vec<Slice>) -> Sending {
@@ -171,8 +132,7 @@ impl Wire for SecuredStream {
         let _ = self.session.write_all(bytes);
         if self.sending.is_none() {
             let bytes = std::mem::take(&mut self.session.get_mut().outgoing);
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let _ = rustix::net::send(&self.socket, &bytes, flags);
+            self.socket.say(&bytes);
         }
     }
 
@@ -188,25 +148,18 @@ impl Wire for SecuredStream {
     fn leave(&mut self) {}
 
     fn poll(&mut self, client: &mut Client, now: Instant, done: &mut Vec<OriginDone>) {
-        while let Some(completion) = self.source.pop() {
-            match (completion.token, completion.result) {
-                (RECEIVE, Ok(0)) => {
-                    client.ended(self.link, "the server closed the connection".to_owned());
-                }
-                (RECEIVE, Ok(count)) => {
-                    let Some(buf) = completion.buf else {
-                        continue;
-                    };
+        while let Some(heard) = self.socket.next() {
+            match heard {
+                Heard::Received(buf, count) => {
                     match self.take_in(&buf[..count], client, now, done) {
                         Some(why) => client.ended(self.link, why),
-                        None => self.receive(buf),
+                        None => self.socket.receive(buf),
                     }
                     self.push(For::Tls);
                 }
-                (SEND, Ok(count)) => self.sent(count, completion.slices, client),
-                (SEND, Err(error)) => client.broken(self.link, error.to_string()),
-                (_, Err(error)) => client.ended(self.link, error.to_string()),
-                (_, Ok(_)) => {}
+                Heard::Ended(why) => client.ended(self.link, why),
+                Heard::Sent => self.sent(client),
+                Heard::Broken(why) => client.broken(self.link, why),
             }
         }
     }
@@ -214,6 +167,6 @@ impl Wire for SecuredStream {
 
 impl Drop for SecuredStream {
     fn drop(&mut self) {
-        self.shut();
+        self.socket.shut();
     }
 }
