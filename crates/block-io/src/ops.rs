@@ -134,23 +134,14 @@ impl OriginVerb {
     /// # Errors
     /// [`IoError::Invalid`] or, for a write to what is read-only, [`IoError::NotPermitted`].
     pub fn check(&self, geometry: &OriginGeometry) -> Result<(), IoError> {
-        let (offset, length, writes) = match self {
-            Self::Read {
-                offset,
-                length,
-                buf,
-            } => {
-                if length.get() > buf.len() as u64 {
-                    return Err(IoError::Invalid);
-                }
-                (*offset, *length, false)
-            }
-            Self::Write { offset, data, .. } => (*offset, Bytes::new(data.len() as u64), true),
-            Self::Discard { offset, length } | Self::WriteZeroes { offset, length, .. } => {
-                (*offset, *length, true)
-            }
-            Self::Flush => return Ok(()),
+        let Some((offset, length)) = self.range() else {
+            return Ok(());
         };
+        if let Self::Read { buf, .. } = self
+            && length.get() > buf.len() as u64
+        {
+            return Err(IoError::Invalid);
+        }
         let sector = geometry.sector.get();
         let whole = offset.is_multiple_of(sector) && length.is_multiple_of(sector);
         let within = offset
@@ -159,10 +150,29 @@ impl OriginVerb {
         if !whole || !within || length.is_zero() {
             return Err(IoError::Invalid);
         }
-        if writes && geometry.read_only {
+        if self.is_change() && geometry.read_only {
             return Err(IoError::NotPermitted);
         }
         Ok(())
+    }
+
+    /// Where it is and how long, in bytes; `None` for a flush.
+    pub fn range(&self) -> Option<(Offset, Bytes)> {
+        match self {
+            Self::Read { offset, length, .. }
+            | Self::Discard { offset, length }
+            | Self::WriteZeroes { offset, length, .. } => Some((*offset, *length)),
+            Self::Write { offset, data, .. } => Some((*offset, Bytes::new(data.len() as u64))),
+            Self::Flush => None,
+        }
+    }
+
+    /// Whether bytes may be others afterwards.
+    pub const fn is_change(&self) -> bool {
+        match self {
+            Self::Write { .. } | Self::Discard { .. } | Self::WriteZeroes { .. } => true,
+            Self::Read { .. } | Self::Flush => false,
+        }
     }
 
     /// The buffer of a read, for an operation that ends before it began.
@@ -191,6 +201,26 @@ pub struct OriginDone {
     pub volatile: bool,
     /// What was read is not to be kept: it is read where it was each time.
     pub passes: bool,
+}
+
+impl OriginOp {
+    /// Its outcome, if it ends before it began.
+    pub fn ended(self, result: Result<(), IoError>) -> OriginDone {
+        OriginDone::plain(self.token, self.verb.into_buf(), result)
+    }
+}
+
+impl OriginDone {
+    /// An outcome of which nothing more is to be said.
+    pub const fn plain(token: Token, buf: Option<Buf>, result: Result<(), IoError>) -> Self {
+        Self {
+            token,
+            buf,
+            result,
+            volatile: false,
+            passes: false,
+        }
+    }
 }
 
 /// What an origin is and can do.

@@ -10,11 +10,5 @@ pub fn without_origin(op: OriginOp) -> OriginDone {
         OriginVerb::Discard { .. } | OriginVerb::Flush => Ok(()),
         OriginVerb::Write { .. } | OriginVerb::WriteZeroes { .. } => Err(IoError::NotPermitted),
     };
-    OriginDone {
-        token: op.token,
-        buf: op.verb.into_buf(),
-        result,
-        volatile: false,
-        passes: false,
-    }
+    op.ended(result)
 }

@@ -138,13 +138,7 @@ impl Injector {
 
     fn answer(&mut self, token: Token, verb: OriginVerb, result: Result<(), IoError>) {
         let buf = verb.into_buf();
-        self.answered.push(OriginDone {
-            token,
-            buf,
-            result,
-            volatile: false,
-            passes: false,
-        });
+        self.answered.push(OriginDone::plain(token, buf, result));
     }
 
     /// A failed operation may have happened: all of it, its first half, or nothing.
@@ -340,13 +334,7 @@ mod tests {
             let pool = BufPool::new();
             faults.on(Kind::Write, 1, Fault::Error(IoError::Failed));
             let done = match injector.inject(Token(1), write(&pool), Instant::ZERO) {
-                Some(_) => injector.returned(OriginDone {
-                    token: Token(1),
-                    buf: None,
-                    result: Ok(()),
-                    volatile: false,
-                    passes: false,
-                }),
+                Some(_) => injector.returned(OriginDone::plain(Token(1), None, Ok(()))),
                 None => injector.take_answered().next().unwrap(),
             };
             assert_eq!(done.result, Err(IoError::Failed));

@@ -276,13 +276,7 @@ impl State {
                 ..
             } => self.put(offset, &vec![0; length.to_usize()], fua),
         }
-        OriginDone {
-            token,
-            buf: returned,
-            result: valid,
-            volatile: false,
-            passes: false,
-        }
+        OriginDone::plain(token, returned, valid)
     }
 
     fn put(&mut self, offset: Offset, data: &[u8], durable: bool) {

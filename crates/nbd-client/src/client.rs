@@ -156,13 +156,7 @@ impl Client {
     /// Takes an operation; [`Client::poll`] hands it back.
     pub fn submit(&mut self, op: OriginOp, now: Instant) {
         if let Err(error) = op.verb.check(&self.geometry) {
-            self.ended.push(OriginDone {
-                token: op.token,
-                buf: op.verb.into_buf(),
-                result: Err(error),
-                volatile: false,
-                passes: false,
-            });
+            self.ended.push(op.ended(Err(error)));
             return;
         }
         self.work.submit(op, now, &mut self.ended);

@@ -129,13 +129,7 @@ impl Work {
         let token = op.token;
         let (offset, length, verb) = Verb::of(op.verb);
         if verb.is_moot(&self.able) {
-            done.push(OriginDone {
-                token,
-                buf: None,
-                result: Ok(()),
-                volatile: false,
-                passes: false,
-            });
+            done.push(OriginDone::plain(token, None, Ok(())));
             return;
         }
         let end = offset + length;

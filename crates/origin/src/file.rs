@@ -157,13 +157,7 @@ impl FileOrigin {
 
     fn end(&mut self, token: Token, result: Result<(), IoError>) {
         let buf = None;
-        self.ended.push(OriginDone {
-            token,
-            buf,
-            result,
-            volatile: false,
-            passes: false,
-        });
+        self.ended.push(OriginDone::plain(token, buf, result));
     }
 
     fn read(&mut self, token: Token, offset: Offset, length: usize, buf: Buf) {
@@ -301,13 +295,7 @@ impl FileOrigin {
                     Err(error) => Err(self.numbers.kind_of(token, &error)),
                 };
                 let buf = completion.buf;
-                self.ended.push(OriginDone {
-                    token,
-                    buf,
-                    result,
-                    volatile: false,
-                    passes: false,
-                });
+                self.ended.push(OriginDone::plain(token, buf, result));
             }
             Flight::Write(write) => self.written(write, completion.result),
             Flight::Discard { token, change } => {
@@ -335,13 +323,7 @@ impl FileOrigin {
     }
 
     fn refuse(&mut self, op: OriginOp, error: IoError) {
-        self.ended.push(OriginDone {
-            token: op.token,
-            buf: op.verb.into_buf(),
-            result: Err(error),
-            volatile: false,
-            passes: false,
-        });
+        self.ended.push(op.ended(Err(error)));
     }
 
     /// Begins what was checked.
@@ -392,11 +374,7 @@ impl Origin for FileOrigin {
     }
 
     fn submit(&mut self, op: OriginOp, _now: Instant) {
-        let changes = matches!(
-            op.verb,
-            OriginVerb::Write { .. } | OriginVerb::Discard { .. } | OriginVerb::WriteZeroes { .. }
-        );
-        let looks = changes && self.regular;
+        let looks = op.verb.is_change() && self.regular;
         match op.verb.check(&self.geometry) {
             Err(error) => self.refuse(op, error),
             Ok(()) if looks && !self.local => self.look(op),

@@ -51,18 +51,15 @@ struct Range {
 
 impl Range {
     fn of(verb: &OriginVerb) -> Option<Self> {
-        let (offset, length, effect) = match verb {
-            OriginVerb::Read { offset, length, .. } => (offset, length.get(), Effect::Read),
-            OriginVerb::Write { offset, data, .. } => (offset, data.len() as u64, Effect::Change),
-            OriginVerb::Discard { offset, length }
-            | OriginVerb::WriteZeroes { offset, length, .. } => {
-                (offset, length.get(), Effect::Change)
-            }
-            OriginVerb::Flush => return None,
+        let (offset, length) = verb.range()?;
+        let effect = if verb.is_change() {
+            Effect::Change
+        } else {
+            Effect::Read
         };
         Some(Self {
             offset: offset.get(),
-            end: offset.get() + length,
+            end: offset.get() + length.get(),
             effect,
         })
     }
@@ -223,13 +220,11 @@ impl<O: Origin> Timed<O> {
             let (id, asked) = oldest.remove_entry();
             let is_under_way = asked.waits.is_none();
             let own = asked.waits.and_then(|op| op.verb.into_buf());
-            self.ended.push(OriginDone {
-                token: asked.token,
-                buf: own.or_else(|| asked.buf_bytes.map(|bytes| self.pool.take(bytes))),
-                result: Err(IoError::TimedOut),
-                volatile: false,
-                passes: false,
-            });
+            self.ended.push(OriginDone::plain(
+                asked.token,
+                own.or_else(|| asked.buf_bytes.map(|bytes| self.pool.take(bytes))),
+                Err(IoError::TimedOut),
+            ));
             if !is_under_way {
                 self.leave(id, now);
                 continue;
@@ -268,13 +263,7 @@ impl<O: Origin> Origin for Timed<O> {
 
     fn submit(&mut self, op: OriginOp, now: Instant) {
         if let Err(error) = op.verb.check(&self.geometry()) {
-            self.ended.push(OriginDone {
-                token: op.token,
-                buf: op.verb.into_buf(),
-                result: Err(error),
-                volatile: false,
-                passes: false,
-            });
+            self.ended.push(op.ended(Err(error)));
             return;
         }
         let id = OpId(self.next);

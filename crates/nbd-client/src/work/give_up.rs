@@ -58,13 +58,7 @@ impl Work {
         } else if let Owner::Core(token) = op.owner {
             op.owner = Owner::Late;
             op.verb = Verb::Given;
-            done.push(OriginDone {
-                token,
-                buf: None,
-                result: Err(error),
-                volatile: false,
-                passes: false,
-            });
+            done.push(OriginDone::plain(token, None, Err(error)));
         }
     }
 

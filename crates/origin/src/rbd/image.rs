@@ -94,13 +94,7 @@ impl RbdOrigin {
             self.look_for_fence(&error);
             self.numbers.kind_of(token, &error)
         });
-        self.ended.push(OriginDone {
-            token,
-            buf,
-            result,
-            volatile: false,
-            passes: false,
-        });
+        self.ended.push(OriginDone::plain(token, buf, result));
     }
 
     /// A client whose lock was broken hears `ESHUTDOWN` from then on.
@@ -157,13 +151,7 @@ impl Origin for RbdOrigin {
     fn submit(&mut self, op: OriginOp, _now: Instant) {
         let token = op.token;
         if let Err(error) = op.verb.check(&self.geometry) {
-            self.ended.push(OriginDone {
-                token,
-                buf: op.verb.into_buf(),
-                result: Err(error),
-                volatile: false,
-                passes: false,
-            });
+            self.ended.push(op.ended(Err(error)));
             return;
         }
         match op.verb {
