@@ -4,13 +4,18 @@ use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::Bytes;
 
-/// Whole seconds since 1970 by this host's clock.
-pub(crate) fn seconds_since_1970() -> u64 {
+/// The time since 1970 by this host's clock.
+pub(crate) fn since_1970() -> Duration {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.unwrap_or_default().as_secs()
+    since.unwrap_or_default()
+}
+
+/// Whole seconds of [`since_1970`].
+pub(crate) fn seconds_since_1970() -> u64 {
+    since_1970().as_secs()
 }
 
 /// Why a group cannot be used.

@@ -5,11 +5,11 @@ use super::control::Control;
 use super::disk_book::changed;
 use super::problems::{on_its_way, problem, stands_by};
 use super::registry::{Entry, Phase};
+use super::system::since_1970;
 use api::problem::ProblemKind;
 use api::types::{DiskSource, DiskStatus, Problem};
 use api::write_back::{Barrier, DiskChange};
 use configuration::{DestageOrder, DiskConfig, Name, WritePolicy};
-use std::time::{SystemTime, UNIX_EPOCH};
 use units::errors::chain;
 
 impl Control {
@@ -180,7 +180,7 @@ impl Control {
             return Err(Problem::new(ProblemKind::Refused, detail)
                 .with_remedy(format!("hearth disk set {name} --order ordered")));
         }
-        let asked_at_seconds = now();
+        let asked_at_seconds = since_1970().as_secs_f64();
         self.shards()
             .of(&entry)?
             .ask(|handle, reply| handle.destage(id, reply))
@@ -190,7 +190,7 @@ impl Control {
         Ok(Barrier {
             disk: name.clone(),
             asked_at_seconds,
-            reached_at_seconds: now(),
+            reached_at_seconds: since_1970().as_secs_f64(),
             epoch: status.write_back.map_or(0, |write_back| write_back.epoch),
         })
     }
@@ -215,10 +215,4 @@ pub(super) async fn reread_disk(control: &Control, file: &DiskConfig) -> Result<
         disks.set_file(&file.name, Some(known));
     }
     Ok(())
-}
-
-/// Seconds since 1970 by this host's clock, for people and scripts.
-fn now() -> f64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0.0, |time| time.as_secs_f64())
 }

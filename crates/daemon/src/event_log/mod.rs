@@ -15,13 +15,13 @@ mod ring;
 pub(crate) use lines::Lines;
 pub(crate) use ring::{Asked, Look};
 
+use crate::system::since_1970;
 use api::events::Event;
 use events::EventKind;
 use lines::Said;
 use ring::Ring;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How many clients may follow events at a time. Each holds one of the admin socket's places, which commands need, too.
@@ -43,7 +43,7 @@ impl EventLog {
     pub(crate) fn new() -> Self {
         let (told, news) = watch::channel(0);
         Self {
-            run: format!("{:011x}", now().as_millis()),
+            run: format!("{:011x}", since_1970().as_millis()),
             ring: Mutex::default(),
             told: Mutex::new(Some(told)),
             news,
@@ -103,7 +103,7 @@ impl EventLog {
     }
 
     fn record(&self, said: Said) {
-        let at_seconds = now().as_secs_f64();
+        let at_seconds = since_1970().as_secs_f64();
         let number = self.ring().keep(|number| Event {
             id: self.id(number),
             number,
@@ -128,10 +128,4 @@ impl EventLog {
     fn told(&self) -> MutexGuard<'_, Option<watch::Sender<u64>>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn now() -> std::time::Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
 }

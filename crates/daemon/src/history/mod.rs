@@ -12,9 +12,10 @@ mod totals;
 pub(super) use points::{Points, SERIES};
 
 use super::control::Control;
+use super::system::since_1970;
 use configuration::WebConfig;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 use totals::Totals;
 use units::Duration;
 
@@ -54,8 +55,7 @@ impl History {
             drop(pulses);
             if let Some((then, earlier)) = &before {
                 let seconds = now.saturating_duration_since(*then).as_secs_f64();
-                let at = SystemTime::now().duration_since(UNIX_EPOCH);
-                let at = at.map_or(0.0, |at| at.as_secs_f64());
+                let at = since_1970().as_secs_f64();
                 self.points().push(at, totals.since(earlier, seconds));
             }
             before = Some((now, totals));

@@ -15,6 +15,7 @@ mod plan;
 
 use super::control::Control;
 use super::log::LogFilter;
+use super::system::since_1970;
 use api::problem::ProblemKind;
 use api::reload::{Reload, ReloadChange, ReloadOutcome};
 use api::types::Problem;
@@ -23,7 +24,6 @@ use events::EventKind;
 use plan::{Step, plan, taken};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How the last attempt ended, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -56,7 +56,7 @@ impl Reloader {
     ) -> Self {
         let figures = ReloadFigures {
             is_successful: true,
-            success_seconds: now(),
+            success_seconds: since_1970().as_secs_f64(),
             pending: 0,
         };
         Self {
@@ -139,7 +139,7 @@ impl Reloader {
         self.note(|figures| {
             *figures = ReloadFigures {
                 is_successful: true,
-                success_seconds: now(),
+                success_seconds: since_1970().as_secs_f64(),
                 pending: pending as u64,
             };
         });
@@ -188,10 +188,4 @@ impl Reloader {
             },
         }
     }
-}
-
-/// Seconds since 1970 by this host's clock.
-fn now() -> f64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0.0, |time| time.as_secs_f64())
 }

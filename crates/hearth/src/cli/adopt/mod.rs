@@ -24,7 +24,7 @@ mod virsh;
 
 use super::args::Global;
 use super::run::show;
-use crate::domain::{Document, Element, unified};
+use crate::domain::{Document, Element, text_at, unified};
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::print;
 use answer::{Answer, DiskAnswer, Outcome, written};
@@ -84,12 +84,7 @@ async fn text(args: &Adopt, libvirt: &Libvirt) -> Result<String, CliError> {
             .inactive_xml(args.name.as_deref().unwrap_or_default())
             .await;
     };
-    let read = if path == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(path)
-    };
-    read.map_err(|error| CliError::new(Exit::Usage, format!("{}: {error}", path.display())))
+    text_at(path)
 }
 
 /// Why the domain's disks cannot change their place now.

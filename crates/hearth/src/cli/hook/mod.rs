@@ -15,6 +15,7 @@ use super::adopt::attaching::{Attached, attach, detach, known};
 use super::adopt::record::{Record, records};
 use super::args::Global;
 use super::run::show;
+use crate::domain::text_at;
 use crate::terminal::exit::{CliError, Exit};
 use api::client::Client;
 use api::types::{DiskState, DiskStatus};
@@ -84,13 +85,7 @@ pub(super) async fn run(
 }
 
 fn of_domain(of: &HookOf) -> Result<Vec<Record>, CliError> {
-    let read = if of.domain == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(&of.domain)
-    };
-    let xml = read
-        .map_err(|error| CliError::new(Exit::Usage, format!("{}: {error}", of.domain.display())))?;
+    let xml = text_at(&of.domain)?;
     records(&xml).map_err(|error| CliError::of(Exit::Failed, &error))
 }
 

@@ -5,6 +5,7 @@ use super::domain::{Domain, Served, served};
 use crate::cli::adopt::record::{Record, records};
 use crate::cli::args::Global;
 use crate::cli::run::show;
+use crate::domain::text_at;
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::quantity::bytes;
 use crate::terminal::{print, progress};
@@ -64,13 +65,7 @@ pub(super) async fn of_domain(
     client: &Client,
     path: &Path,
 ) -> Result<(String, Vec<Found>), CliError> {
-    let failed =
-        |error: std::io::Error| CliError::new(Exit::Usage, format!("{}: {error}", path.display()));
-    let text = if path == Path::new("-") {
-        std::io::read_to_string(std::io::stdin()).map_err(failed)?
-    } else {
-        std::fs::read_to_string(path).map_err(failed)?
-    };
+    let text = text_at(path)?;
     let domain = Domain::of(&text);
     let disks: Disks = client.get("/v1/disks").await?;
     let status: Status = client.get("/v1/status").await?;
