@@ -240,7 +240,12 @@ impl RoamingPair {
         Self::over(lab, image, settings)?.started()
     }
 
-    fn started(mut self) -> anyhow::Result<Self> {
+    /// Starts both daemons, the second when the first has the disk.
+    ///
+    /// # Errors
+    ///
+    /// When one does not come up, or they do not meet.
+    pub fn started(mut self) -> anyhow::Result<Self> {
         self.start_host(0)?;
         self.wait_until_owned_by(0)?;
         self.start_host(1)?;

@@ -18,10 +18,7 @@ fn start(lab: &Lab, write_policy: &'static str) -> anyhow::Result<(RoamingPair, 
         write_policy,
         ..RoamingSettings::default()
     };
-    let mut pair = RoamingPair::in_cluster(lab, etcd, &origin.uri(), settings, image)?;
-    pair.start_host(0)?;
-    pair.wait_until_owned_by(0)?;
-    pair.start_host(1)?;
+    let pair = RoamingPair::in_cluster(lab, etcd, &origin.uri(), settings, image)?.started()?;
     Ok((pair, origin))
 }
 

@@ -16,10 +16,7 @@ fn start(lab: &Lab, write_policy: &'static str) -> anyhow::Result<(RoamingPair, 
         write_policy,
         ..RoamingSettings::default()
     };
-    let mut pair = RoamingPair::over_unit(lab, image, &tgt.address(1), settings)?;
-    pair.start_host(0)?;
-    pair.wait_until_owned_by(0)?;
-    pair.start_host(1)?;
+    let pair = RoamingPair::over_unit(lab, image, &tgt.address(1), settings)?.started()?;
     Ok((pair, tgt))
 }
 

@@ -24,10 +24,7 @@ fn start(lab: &Lab, write_policy: &'static str) -> anyhow::Result<(RoamingPair, 
         write_policy,
         ..RoamingSettings::default()
     };
-    let mut pair = RoamingPair::over_export(lab, image, (&origin.uri(), KEYS), settings)?;
-    pair.start_host(0)?;
-    pair.wait_until_owned_by(0)?;
-    pair.start_host(1)?;
+    let pair = RoamingPair::over_export(lab, image, (&origin.uri(), KEYS), settings)?.started()?;
     Ok((pair, origin))
 }
 
@@ -110,10 +107,7 @@ fn start_held(
         ..RoamingSettings::default()
     };
     let image = Image::existing(held.image().path())?;
-    let mut pair = RoamingPair::over_export(lab, image, (&uri, keys), settings)?;
-    pair.start_host(0)?;
-    pair.wait_until_owned_by(0)?;
-    pair.start_host(1)?;
+    let pair = RoamingPair::over_export(lab, image, (&uri, keys), settings)?.started()?;
     Ok((pair, held, relay))
 }
 
