@@ -76,6 +76,7 @@ pub(super) const TABLE: &[Crate] = &[
         &["units", "block-io"],
     ),
     pure("range-order", "crates/range-order", &["units"]),
+    pure("throttle", "crates/throttle", &["units"]),
     pure(
         "nbd-client",
         "crates/nbd-client",
