@@ -88,6 +88,12 @@ pub trait Connection {
         panic!("the read {key:?} has no buffer of its client's");
     }
 
+    /// Whether its client waits until nothing of it is at the disk, and asks nothing more before: a queue that is
+    /// being stopped.
+    fn is_stopping(&self) -> bool {
+        false
+    }
+
     /// If it keeps memory that others may need until its client does something: a number that
     /// changes whenever the client has.
     fn debt(&self) -> Option<u64> {

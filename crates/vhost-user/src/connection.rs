@@ -30,6 +30,7 @@ use crate::quota::{MappingLimits, Quota};
 use crate::requests::Requests;
 use crate::session::{Ended, Session};
 use crate::tokens::Task;
+use crate::vring::Vring;
 use block_io::{BufPool, IoError, Payload};
 use frontend::budget::Account;
 use frontend::limits::ConnectionLimits;
@@ -175,6 +176,11 @@ impl Connection {
     /// Requests at the disk.
     pub fn in_flight(&self) -> usize {
         self.requests.in_flight()
+    }
+
+    /// Whether QEMU waits for a queue to stop: it asks nothing more before.
+    pub fn is_stopping(&self) -> bool {
+        self.device.queues().all().iter().any(Vring::is_stopping)
     }
 
     /// What was counted so far.

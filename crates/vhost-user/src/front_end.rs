@@ -89,6 +89,10 @@ impl frontend::Connection for Connection {
         self.reply(key, result)
     }
 
+    fn is_stopping(&self) -> bool {
+        self.is_stopping()
+    }
+
     fn close(&mut self) {
         self.close();
     }

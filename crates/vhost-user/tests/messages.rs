@@ -115,6 +115,7 @@ fn a_queue_stops_when_nothing_of_it_is_in_flight() {
     rig.turn();
     assert!(rig.front.reply().is_none());
     assert!(rig.taken.is_empty());
+    assert!(rig.connection().is_stopping());
     queue.interrupts();
     rig.give(asked.key, &[7; 512]);
     let reply = rig.reply();
@@ -126,6 +127,7 @@ fn a_queue_stops_when_nothing_of_it_is_in_flight() {
 
     rig.start(&queue, 0, 1, false);
     rig.take(1);
+    assert!(!rig.connection().is_stopping());
 }
 
 #[test]
