@@ -76,7 +76,7 @@ fn what_can_change_changes_and_the_rest_is_named() {
             ("cache[flash].policy", "applied"),
             ("disk[new]", "applied"),
             ("vm[same]", "applied"),
-            ("disk[same].write_policy and write_back", "applied"),
+            ("disk[same].write_policy, write_back and limits", "applied"),
             ("disk[old]", "applied"),
             ("daemon.stop_timeout", "needs-restart"),
         ];

@@ -13,6 +13,7 @@ pub mod following;
 pub mod front_ends;
 pub mod guests;
 pub mod history;
+pub mod limits;
 pub mod overview;
 pub mod problem;
 pub mod reload;

@@ -14,6 +14,7 @@ pub use resources::resources;
 pub use roaming::{roaming, roaming_disk};
 
 use super::front_ends::{RequestMemory, VhostSocket, VhostUser};
+use super::limits::DiskLimits;
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
@@ -181,6 +182,10 @@ fn disk(text: &str) -> DiskStatus {
         size_bytes: Some(20 << 30),
         write_policy: WritePolicy::Through,
         write_back: None,
+        limits: DiskLimits {
+            burst_seconds: 0.1,
+            ..DiskLimits::default()
+        },
         kept: None,
         changed: Vec::new(),
         read_only: false,
@@ -242,6 +247,14 @@ pub fn disks() -> Disks {
     waiting.vhost_user = VhostUser::default();
     let mut back = disk("web-1");
     back.write_policy = WritePolicy::Back;
+    back.limits = DiskLimits {
+        iops: Some(500),
+        bytes_per_second: Some(50 << 20),
+        burst_seconds: 2.0,
+        waiting_requests: 4,
+        throttled_requests: 1_234,
+        throttled_seconds: 31.5,
+    };
     back.write_back = Some(write_back());
     back.changed = vec!["write_policy".to_owned()];
     Disks {

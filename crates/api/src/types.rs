@@ -6,6 +6,7 @@
 pub use super::counters::DiskCounters;
 pub use super::front_ends::Listener;
 use super::front_ends::{NbdSocket, RequestMemory, VhostUser};
+use super::limits::DiskLimits;
 pub use super::problem::Problem;
 use super::vms::PolicyStatus;
 use super::write_back::{KeptOnFlash, WriteBackStatus};
@@ -413,6 +414,9 @@ pub struct DiskStatus {
     /// What the flash has of it while it waits; none if it does not, or nobody knows.
     #[serde(default)]
     pub kept: Option<KeptOnFlash>,
+    /// What its guests may ask in a second, and what has waited for that.
+    #[serde(default)]
+    pub limits: DiskLimits,
     /// The settings that were changed while the daemon ran and hold over the configuration file.
     pub changed: Vec<String>,
     /// Whether writes are refused.

@@ -1,6 +1,6 @@
 //! What is asked and told of writes that wait on flash for their origin.
 
-use configuration::{DestageOrder, Name, WriteBackChange, WritePolicy};
+use configuration::{DestageOrder, LimitsChange, Name, WriteBackChange, WritePolicy};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -14,6 +14,9 @@ pub struct DiskChange {
     /// How writes reach the origin if they wait on flash first.
     #[serde(skip_serializing_if = "WriteBackChange::is_nothing")]
     pub write_back: WriteBackChange,
+    /// What its guests may ask in a second.
+    #[serde(skip_serializing_if = "LimitsChange::is_nothing")]
+    pub limits: LimitsChange,
 }
 
 impl DiskChange {
@@ -27,6 +30,7 @@ impl DiskChange {
         Self {
             write_policy: later.write_policy.or(self.write_policy),
             write_back: self.write_back.then(later.write_back),
+            limits: self.limits.then(later.limits),
         }
     }
 
@@ -35,7 +39,9 @@ impl DiskChange {
         let policy = self.write_policy.map(|_| "write_policy".to_owned());
         let rest = self.write_back.keys().into_iter();
         let rest = rest.map(|key| format!("write_back.{key}"));
-        policy.into_iter().chain(rest).collect()
+        let limits = self.limits.keys().into_iter();
+        let limits = limits.map(|key| format!("limits.{key}"));
+        policy.into_iter().chain(rest).chain(limits).collect()
     }
 }
 

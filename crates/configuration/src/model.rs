@@ -6,6 +6,7 @@
 use super::encryption::EncryptionConfig;
 use super::guest::GuestConfig;
 use super::hypervisor::HypervisorConfig;
+use super::limits::LimitsConfig;
 use super::link::{LinkConfig, PeerConfig};
 use super::migration::MigrationConfig;
 use super::nbd_clients::{ClientName, DiskNbdConfig};
@@ -253,6 +254,9 @@ pub struct DiskConfig {
     /// How writes reach the origin if they wait on flash first.
     #[serde(default)]
     pub write_back: WriteBackConfig,
+    /// What its guests may ask in a second.
+    #[serde(default)]
+    pub limits: LimitsConfig,
     /// By which key its blocks are encrypted on flash, if they are.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
@@ -296,6 +300,7 @@ impl DiskConfig {
             origin,
             write_policy: WritePolicy::default(),
             write_back: WriteBackConfig::default(),
+            limits: LimitsConfig::default(),
             encryption: EncryptionConfig::default(),
             read_only: false,
             shared: false,

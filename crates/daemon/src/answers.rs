@@ -5,6 +5,7 @@ use super::registry::{Entry, Phase};
 use super::settings;
 use super::shards::{Pulse, Shard};
 use api::front_ends::{RequestMemory, VhostUser};
+use api::limits::DiskLimits;
 use api::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskStatus, FlashLatency,
     FlashWrittenBytes, Latency, LatencyBucket, MemoryFrames, RefusedBlocks, SegmentCounts,
@@ -14,6 +15,8 @@ use cache::{DropReason, Mode};
 use configuration::{canonical_origin, serial};
 use frontend::budget::BudgetStatus;
 use shard::{Folders, Histogram, OwnerFile, RequestTimes, ShardStatus};
+use std::num::NonZeroU64;
+use throttle::{Limits, Throttled};
 use units::{Duration, Instant};
 
 pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
@@ -205,6 +208,7 @@ pub(super) fn disk(entry: &Entry, served: Option<(&shard::DiskStatus, Instant)>)
         write_policy: entry.config.write_policy,
         write_back: None,
         kept: None,
+        limits: limits(entry.config.limits.settings(), Throttled::default()),
         changed: Vec::new(),
         read_only: entry.config.read_only || entry.config.shared,
         shared: entry.config.shared,
@@ -239,6 +243,7 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> Di
         size_bytes: Some(served.size.get()),
         write_policy: served.policy.into(),
         write_back: write_back(served, now),
+        limits: limits(served.limits, served.throttled),
         read_only: served.read_only,
         connections: served.connections as u64,
         vhost_user: VhostUser {
@@ -280,6 +285,17 @@ fn served_disk(bare: DiskStatus, served: &shard::DiskStatus, now: Instant) -> Di
         },
         latency: request_latency(&served.request_times()),
         ..bare
+    }
+}
+
+fn limits(limits: Limits, throttled: Throttled) -> DiskLimits {
+    DiskLimits {
+        iops: limits.operations.map(NonZeroU64::get),
+        bytes_per_second: limits.bytes.map(NonZeroU64::get),
+        burst_seconds: seconds(limits.burst),
+        waiting_requests: throttled.waiting as u64,
+        throttled_requests: throttled.requests,
+        throttled_seconds: seconds(throttled.time),
     }
 }
 

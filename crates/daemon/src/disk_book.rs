@@ -79,13 +79,14 @@ pub(super) fn changed(disk: &DiskConfig, change: &DiskChange) -> DiskConfig {
         disk.write_policy = policy;
     }
     change.write_back.apply(&mut disk.write_back);
+    change.limits.apply(&mut disk.limits);
     disk
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use configuration::{Auto, FileOrigin, Text, WriteBackChange, WritePolicy};
+    use configuration::{Auto, FileOrigin, LimitsChange, Text, WriteBackChange, WritePolicy};
     use units::Bytes;
 
     #[test]
@@ -100,12 +101,18 @@ mod tests {
                 dirty_max: Some(Text(Auto::Fixed(Bytes::gib(7)))),
                 ..WriteBackChange::default()
             },
+            limits: LimitsChange {
+                iops: Some(Text("500".parse().unwrap())),
+                ..LimitsChange::default()
+            },
         };
-        assert_eq!(change.keys(), ["write_policy", "write_back.dirty_max"]);
+        let keys = ["write_policy", "write_back.dirty_max", "limits.iops"];
+        assert_eq!(change.keys(), keys);
         book.set(&name, change);
         let over = book.over(&file);
         assert_eq!(over.write_policy, WritePolicy::Back);
         assert_eq!(over.write_back.dirty_max.0, Auto::Fixed(Bytes::gib(7)));
+        assert_eq!(over.limits.iops.0.to_string(), "500");
         assert_eq!(over.write_back.age_max, file.write_back.age_max);
         book.set(&name, DiskChange::default());
         assert_eq!(book.over(&file), file);

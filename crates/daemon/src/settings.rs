@@ -130,6 +130,7 @@ pub(super) fn disk(
         size: disk.size.map(|size| size.0),
         policy: disk.write_policy.into(),
         write_back: disk.write_back.settings(dirty_max),
+        limits: disk.limits.settings(),
         owner,
         owned_by: found.map(|owner| owner.record),
         read_only: disk.is_only_read(),

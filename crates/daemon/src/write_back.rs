@@ -55,6 +55,7 @@ impl Control {
         let mut wanted = entry.config.clone();
         wanted.write_policy = file.write_policy;
         wanted.write_back = file.write_back.clone();
+        wanted.limits = file.limits.clone();
         self.turn_into(&entry, wanted, true).await?;
         self.remembered().disks().set(name, DiskChange::default());
         self.remembered().write_settings()?;
@@ -105,6 +106,15 @@ impl Control {
         }
         let was = &entry.config;
         let shard = self.shards().of(entry)?;
+        let limits = wanted.limits.settings();
+        if wanted.limits != was.limits
+            && let Err(error) = shard
+                .ask(|handle, reply| handle.set_limits(id, limits, reply))
+                .await
+        {
+            self.set_config(entry, was);
+            return Err(problem(name, &error));
+        }
         let settings = wanted.write_back.settings(dirty_max);
         if (wanted.write_back != was.write_back || wanted.write_policy != was.write_policy)
             && let Err(error) = shard
@@ -196,8 +206,8 @@ impl Control {
     }
 }
 
-/// Has another word of the configuration file hold for a disk's write policy and how its writes reach the origin. What an
-/// operator changed holds over it.
+/// Has another word of the configuration file hold for a disk's write policy, how its writes reach the origin, and its
+/// limits. What an operator changed holds over it.
 ///
 /// # Errors
 /// See [`Control::change_disk`].
@@ -207,11 +217,13 @@ pub(super) async fn reread_disk(control: &Control, file: &DiskConfig) -> Result<
     let mut wanted = entry.config.clone();
     wanted.write_policy = over.write_policy;
     wanted.write_back = over.write_back;
+    wanted.limits = over.limits;
     control.turn_into(&entry, wanted, true).await?;
     let disks = control.remembered().disks();
     if let Some(mut known) = disks.of_file(&file.name) {
         known.write_policy = file.write_policy;
         known.write_back.clone_from(&file.write_back);
+        known.limits.clone_from(&file.limits);
         disks.set_file(&file.name, Some(known));
     }
     Ok(())

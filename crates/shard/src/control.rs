@@ -28,6 +28,7 @@ use ring::Sender;
 use std::fmt;
 use std::sync::Arc;
 use tenancy::{Settings, TenantSettings};
+use throttle::Limits;
 use units::{Bytes, DiskId};
 
 /// A disk that was attached.
@@ -64,6 +65,11 @@ pub(crate) enum Message {
     SetWriteBack {
         disk: DiskId,
         write_back: WriteBack,
+        reply: Reply<()>,
+    },
+    SetLimits {
+        disk: DiskId,
+        limits: Limits,
         reply: Reply<()>,
     },
     Grow {
@@ -212,6 +218,16 @@ impl ShardHandle {
         });
     }
 
+    /// Changes what the guests of a disk may ask in a second from now on. What waits passes as the new limits
+    /// allow, with a burst of its own.
+    pub fn set_limits(&self, disk: DiskId, limits: Limits, reply: Reply<()>) {
+        self.line.send(Message::SetLimits {
+            disk,
+            limits,
+            reply,
+        });
+    }
+
     /// Brings every write that guests were answered to the disk's origin, durably, also those that
     /// may go there later. May take long; ends with an error if the origin fails.
     pub fn destage(&self, disk: DiskId, reply: Reply<()>) {
@@ -293,6 +309,7 @@ impl Message {
             | Self::Drop { reply, .. }
             | Self::SetPolicy { reply, .. }
             | Self::SetWriteBack { reply, .. }
+            | Self::SetLimits { reply, .. }
             | Self::Destage { reply, .. }
             | Self::Grow { reply, .. }
             | Self::SetTenancy { reply, .. }

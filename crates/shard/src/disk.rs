@@ -18,6 +18,7 @@ use cache::{Cache, DropReason, OfDirty, Tenure, Verb};
 use events::EventKind;
 use frontend::{Counters, FrontEnd, Offer};
 use origin::Origin;
+use throttle::{Limits, Throttled};
 use units::{BLOCK_BYTES, BlockIndex, Bytes, DiskId, DiskSlot, Duration, Instant, TenantSlot};
 
 /// The origin of a disk, through the ring and timed.
@@ -111,6 +112,11 @@ impl Disk {
     /// What people call it.
     pub(crate) fn name(&self) -> &str {
         &self.spec.name
+    }
+
+    /// What its guests may ask in a second, when it is attached.
+    pub(crate) fn limits(&self) -> Limits {
+        self.spec.limits
     }
 
     /// A cipher of its key, if it has one.
@@ -350,6 +356,7 @@ impl Disk {
         slot: DiskSlot,
         cache: &Cache,
         front_ends: Vec<FrontEndStatus>,
+        (limits, throttled): (Limits, Throttled),
     ) -> DiskStatus {
         let condition = self.origin.condition();
         DiskStatus {
@@ -384,6 +391,8 @@ impl Disk {
             stats: cache.facts().stats_of(slot).unwrap_or_default(),
             hinted: cache.facts().hinted(slot),
             failed_requests: self.failed_requests,
+            limits,
+            throttled,
             guest_latency: self.latency.clone(),
             origin_latency: self.origin.latency().clone(),
         }

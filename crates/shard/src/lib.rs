@@ -47,6 +47,7 @@ mod owner_records;
 mod owners;
 mod progress;
 mod records;
+mod requests;
 mod retained;
 mod retirement;
 mod roaming_words;
@@ -58,6 +59,7 @@ mod standbys;
 mod standstill;
 mod status;
 mod tap;
+mod throttles;
 mod tripwire;
 
 pub use control::{Attached, AttachedImage, GuestHandle, ImageHandle, ShardHandle};

@@ -28,24 +28,25 @@ use crate::asker::Asker;
 use crate::cache_record::Word;
 use crate::clients::Clients;
 use crate::control::{Message, ShardHandle};
-use crate::disk::RequestKind;
 use crate::disks::Disks;
 use crate::error::SpawnError;
 use crate::failures::{FlashName, Repeats};
 use crate::flash::FlashSide;
 use crate::jobs::{Jobs, WantsDurable};
-use crate::limits::{LANDING_BYTES_MIN, STANDSTILL_TOLD};
+use crate::limits::STANDSTILL_TOLD;
 use crate::memory::ClientMemory;
 use crate::records::Records;
+use crate::requests::Requests;
 use crate::slow_flash::Told;
 use crate::sources::{Handler, Sources};
 use crate::spec::ShardConfig;
 use crate::standbys::{Answered, Standbys};
 use crate::standstill::Standstill;
 use crate::status::{Opening, RequestTimes};
+use crate::throttles::Throttles;
 use crate::tripwire::Tripwire;
 use block_io::{BufPool, IoError, OriginDone, Payload, Slice};
-use cache::{Cache, Effect, Request, RequestId, Verb};
+use cache::{Cache, Effect, RequestId};
 use events::EventKind;
 use frontend::{Incoming, RequestKey, State};
 use origin::Origin as _;
@@ -68,6 +69,7 @@ pub struct Shard {
     disks: Disks,
     standbys: Standbys,
     clients: Clients,
+    throttles: Throttles,
     memory: ClientMemory,
     jobs: Jobs,
     records: Records,
@@ -179,6 +181,7 @@ impl Shard {
         }
         self.scratch.ready = ready;
         self.poll_what_is_due();
+        self.requests().pass_due();
         // Before the tick, which judges what has not come.
         let mut taken = Bytes::ZERO;
         while let Some(done) = self.flash.next(&mut taken) {
@@ -229,6 +232,7 @@ impl Shard {
             self.records.next_deadline(),
             self.memory.next_deadline(),
             self.repeats.next_deadline(),
+            self.throttles.next_deadline(),
         ];
         let first = first.into_iter().flatten().min()?;
         Some(first - self.now)
@@ -353,7 +357,7 @@ impl Shard {
             Asker::Client { client, key } => {
                 self.count_answer(client, key, result.is_err());
                 if let Some(incoming) = self.clients.answer(client, key, result) {
-                    self.request(client, incoming);
+                    self.requests().request(client, incoming);
                 }
             }
         }
@@ -395,16 +399,18 @@ impl Shard {
         let (state, has_released) = known.poll(&mut incoming);
         let place = known.place();
         for one in incoming.drain(..) {
-            self.request(client, one);
+            self.requests().request(client, one);
         }
         self.scratch.incoming = incoming;
         if let Some(disk) = self.disks.roaming_at(place) {
             self.standbys.look_at_rings(disk, client, &mut self.clients);
         }
+        self.requests().pass_if_stopping(client);
         match state {
             State::Open => {}
             State::Quiet => self.clients.watch(client),
             State::HungUp => {
+                self.requests().fail_waiting(client);
                 if let Some(disk) = self.disks.roaming_at(place) {
                     let clients = &mut self.clients;
                     let again = self.standbys.client_hung_up(disk, client, clients);
@@ -418,45 +424,15 @@ impl Shard {
         }
     }
 
-    fn request(&mut self, client: usize, incoming: Incoming) {
-        let asker = self.clients.get_mut(client);
-        let kind = RequestKind::of(&incoming.verb);
-        asker.begin(incoming.key, kind, self.now);
-        let place = asker.place();
-        let incoming = match self.disks.roaming_at(place) {
-            None => incoming,
-            Some(disk) => {
-                let clients = &mut self.clients;
-                let passage = self
-                    .standbys
-                    .request(disk, client, incoming, clients, self.now);
-                let Some(incoming) = passage else { return };
-                incoming
-            }
-        };
-        let key = incoming.key;
-        let asker = self.clients.get_mut(client);
-        let (Some(disk), Some(vm)) = (asker.disk(), asker.vm()) else {
-            unreachable!("a disk that is elsewhere serves nobody");
-        };
-        if let Some(known) = self.disks.get_mut(disk) {
-            known.tell_tap(&incoming.verb, vm, self.now);
-        }
-        let request = Request {
-            id: Asker::Client { client, key }.id(),
-            disk,
-            vm,
-            verb: incoming.verb,
-        };
-        let into = match request.verb {
-            Verb::Read { length, .. } if length >= LANDING_BYTES_MIN && self.flash.is_there() => {
-                asker.connection().read_buffer(key)
-            }
-            _ => None,
-        };
-        match into {
-            Some(into) => self.cache.request_into(request, into, self.now),
-            None => self.cache.request(request, self.now),
+    fn requests(&mut self) -> Requests<'_> {
+        Requests {
+            has_flash: self.flash.is_there(),
+            cache: &mut self.cache,
+            clients: &mut self.clients,
+            disks: &mut self.disks,
+            standbys: &mut self.standbys,
+            throttles: &mut self.throttles,
+            now: self.now,
         }
     }
 }

@@ -8,6 +8,7 @@ use cache::{OwnerRecord, Tenure, WriteBack, WritePolicy};
 use frontend::limits::ConnectionLimits;
 use std::path::PathBuf;
 use std::sync::Arc;
+use throttle::Limits;
 use units::{Bytes, DiskId, Duration};
 
 /// A shard: one cache and the thread that drives it.
@@ -56,6 +57,8 @@ pub struct DiskSpec {
     pub policy: WritePolicy,
     /// How writes reach the origin under [`WritePolicy::Back`].
     pub write_back: WriteBack,
+    /// What its guests may ask in a second.
+    pub limits: Limits,
     /// Where it is recorded who has the disk.
     pub owner: OwnerFile,
     /// What is recorded there now; read after the origin was locked.

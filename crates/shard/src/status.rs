@@ -9,6 +9,7 @@ use frontend::budget::BudgetStatus;
 use frontend::{Counters, FrontEnd, Report};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use throttle::{Limits, Throttled};
 use units::{Bytes, DiskId, Duration, Instant, TenantSlot};
 
 /// A shard at a moment.
@@ -158,6 +159,10 @@ pub struct DiskStatus {
     pub hinted: Hinted,
     /// Requests that ended with an error.
     pub failed_requests: u64,
+    /// What its guests may ask in a second.
+    pub limits: Limits,
+    /// What has waited for that.
+    pub throttled: Throttled,
     /// How long its guests' requests have taken.
     pub guest_latency: GuestLatency,
     /// How long its origin's operations have taken.

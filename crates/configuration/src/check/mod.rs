@@ -1,6 +1,7 @@
 //! Contradictions within a configuration, found without touching anything.
 
 mod hypervisor;
+mod limits;
 mod link;
 mod nbd_clients;
 mod store;
@@ -282,6 +283,7 @@ pub fn disk_faults(disk: &DiskConfig) -> Vec<Fault> {
     faults.extend(nbd_clients::disk_faults(disk));
     faults.extend(vhost::disk_faults(disk));
     faults.extend(write_back::disk_faults(disk));
+    faults.extend(limits::disk_faults(disk));
     faults.extend(disk.origin.faults().into_iter().map(|fault| Fault {
         key: format!("origin{}", fault.key),
         ..fault

@@ -90,7 +90,7 @@ pub(super) async fn change_disk(
 ) -> Answer<DiskStatus> {
     let change: DiskChange = parse(body)?;
     if change.is_nothing() {
-        let detail = "nothing is to be changed: give write_policy or write_back";
+        let detail = "nothing is to be changed: give write_policy, write_back or limits";
         return Err(Problem::new(ProblemKind::Invalid, detail).into());
     }
     to_the_end(async move { control.change_disk(&name, change).await })

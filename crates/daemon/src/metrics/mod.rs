@@ -13,6 +13,7 @@ mod family;
 mod front_end_families;
 mod guest_families;
 mod latency_families;
+mod limit_families;
 mod process_families;
 mod reload_families;
 mod resource_families;

@@ -20,7 +20,7 @@ pub(super) enum Step {
     Attach(Name),
     /// Give a VM its new settings.
     Vm(Name),
-    /// Give a disk its new write policy, and how its writes reach the origin.
+    /// Give a disk its new write policy, how its writes reach the origin, and its limits.
     Disk(Name),
     /// Detach a disk that is no more.
     Detach(Name),
@@ -36,7 +36,7 @@ impl Step {
             Self::Policy(cache) => format!("cache[{cache}].policy"),
             Self::Vm(vm) => format!("vm[{vm}]"),
             Self::Attach(disk) | Self::Detach(disk) => format!("disk[{disk}]"),
-            Self::Disk(disk) => format!("disk[{disk}].write_policy and write_back"),
+            Self::Disk(disk) => format!("disk[{disk}].write_policy, write_back and limits"),
             Self::Restart(key) => key.clone(),
         }
     }
@@ -108,12 +108,20 @@ fn disk(name: Name, both: (Option<&DiskConfig>, Option<&DiskConfig>), steps: &mu
         (None, Some(_)) => steps.push(Step::Attach(name)),
         (Some(_), None) => steps.push(Step::Detach(name)),
         (Some(was), Some(is)) => {
-            if (was.write_policy, &was.write_back) != (is.write_policy, &is.write_back) {
+            let settings = |disk: &DiskConfig| {
+                (
+                    disk.write_policy,
+                    disk.write_back.clone(),
+                    disk.limits.clone(),
+                )
+            };
+            if settings(was) != settings(is) {
                 steps.push(Step::Disk(name.clone()));
             }
             let was = DiskConfig {
                 write_policy: is.write_policy,
                 write_back: is.write_back.clone(),
+                limits: is.limits.clone(),
                 ..was.clone()
             };
             let keys = differing(&format!("disk[{name}]"), &was, is);
@@ -196,6 +204,7 @@ pub(super) fn taken(step: &Step, running: &mut Config, wanted: &Config) {
             if let (Some(was), Some(is)) = (was, is) {
                 was.write_policy = is.write_policy;
                 was.write_back.clone_from(&is.write_back);
+                was.limits.clone_from(&is.limits);
             }
         }
         Step::Restart(_) => {}

@@ -13,6 +13,7 @@ pub mod caches;
 pub mod disks;
 mod front_ends;
 pub mod hook;
+mod limits;
 pub mod migrate;
 mod offline;
 mod overview;

@@ -319,6 +319,7 @@ pub(crate) fn disk(out: &mut String, disk: &DiskStatus) -> fmt::Result {
             disk.warm_blocks
         ),
     ));
+    lines.push(("limits", super::limits::words(&disk.limits)));
     if !disk.changed.is_empty() {
         lines.push(("changed", disk.changed.join(", ")));
     }

@@ -35,6 +35,7 @@ impl Shard {
         }
         self.disks.wait_for(slot);
         self.clients.close(slot, self.now + FAREWELL_TIME_MAX);
+        self.requests().pass_all(slot);
         self.cache.cut_prefetches(slot, self.now);
     }
 
@@ -80,6 +81,7 @@ impl Shard {
         for source in disk.origin().sources() {
             self.sources.set(source, Handler::Nobody);
         }
+        self.throttles.forget(slot);
         self.repeats.tell_last(slot, disk.name(), &self.config.name);
         disk.add_times(&mut self.detached_times);
         // The host that has it now may ask for what is cached here.

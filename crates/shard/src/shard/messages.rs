@@ -50,6 +50,14 @@ impl Shard {
                 Ok(disk) => self.own_requests().flush(disk, reply),
                 Err(error) => reply(Err(error)),
             },
+            Message::SetLimits {
+                disk,
+                limits,
+                reply,
+            } => {
+                let slot = self.disks.serving(disk);
+                reply(slot.map(|slot| self.throttles.set(slot, limits)));
+            }
             Message::Tap { disk, tap, reply } => reply(self.disks.tap(disk, tap)),
             Message::Status { reply } => reply(Ok(self.status())),
             Message::Connect {

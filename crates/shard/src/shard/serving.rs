@@ -98,6 +98,7 @@ impl Shard {
         let id = disk.id();
         disk.set_roams(self.standbys.has(id));
         let is_here = disk.tenure() != Tenure::Standby;
+        self.throttles.set(slot, disk.limits());
         self.disks.insert(slot, disk);
         if is_here {
             self.seat_clients(id, slot);

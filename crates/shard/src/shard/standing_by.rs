@@ -16,6 +16,7 @@ use units::{DiskId, DiskSlot};
 
 impl Shard {
     pub(super) fn about_roaming(&mut self, disk: DiskId, what: Roaming) {
+        let holds = matches!(what, Roaming::Hold { .. });
         let words = RoamingWords::of(
             &mut self.cache,
             &mut self.standbys,
@@ -39,6 +40,9 @@ impl Shard {
                 self.detach(slot, OfDirty::Keep, reply);
             }
         }
+        if holds && let Some(slot) = self.disks.slot_of(disk) {
+            self.requests().pass_all(slot);
+        }
     }
 
     pub(super) fn own_requests(&mut self) -> OwnRequests<'_> {
@@ -48,7 +52,7 @@ impl Shard {
 
     pub(super) fn request_again(&mut self, requests: Vec<(usize, Incoming)>) {
         for (client, incoming) in requests {
-            self.request(client, incoming);
+            self.requests().request(client, incoming);
         }
     }
 

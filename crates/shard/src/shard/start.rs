@@ -22,6 +22,7 @@ use crate::spec::ShardConfig;
 use crate::standbys::Standbys;
 use crate::standstill::Standstill;
 use crate::status::RequestTimes;
+use crate::throttles::Throttles;
 use block_io::BufPool;
 use ring::Ring;
 use std::io;
@@ -64,6 +65,7 @@ fn start(
         disks: Disks::new(),
         standbys: Standbys::new(config.lend_timeout),
         clients: Clients::default(),
+        throttles: Throttles::default(),
         memory: ClientMemory::new(config.request_memory),
         jobs: Jobs::default(),
         records: Records::new(

@@ -7,7 +7,7 @@ impl Shard {
     pub(super) fn status(&self) -> ShardStatus {
         let disks = self.disks.all().map(|(slot, disk)| {
             let front_ends = self.clients.status_of(slot, disk.counted_before());
-            disk.status(slot, &self.cache, front_ends)
+            disk.status(slot, &self.cache, front_ends, self.throttles.of(slot))
         });
         let facts = self.cache.facts();
         let tenants = facts.tenants();

@@ -94,6 +94,7 @@ impl Lab {
             size: Some(DISK),
             policy: cache::WritePolicy::Through,
             write_back: cache::WriteBack::default(),
+            limits: throttle::Limits::default(),
             owner: self.owner(),
             owned_by: self.owner().load().unwrap().map(|owner| owner.record),
             read_only: false,

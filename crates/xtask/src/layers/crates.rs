@@ -257,6 +257,7 @@ pub(super) const TABLE: &[Crate] = &[
                 "frontend",
                 "handoff",
                 "borrowing",
+                "throttle",
             ],
         )
     },
@@ -333,6 +334,7 @@ pub(super) const TABLE: &[Crate] = &[
             "configuration",
             "crates/configuration",
             &[
+                "throttle",
                 "at-rest",
                 "strategies",
                 "units",
@@ -353,6 +355,7 @@ pub(super) const TABLE: &[Crate] = &[
             "daemon",
             "crates/daemon",
             &[
+                "throttle",
                 "api",
                 "events",
                 "executor",

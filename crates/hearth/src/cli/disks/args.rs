@@ -3,9 +3,9 @@
 use api::write_back::OfDirty;
 use clap::{Args, Subcommand};
 use configuration::{
-    Auto, ClientName, DestageOrder, FileOrigin, ISCSI_SCHEME, IscsiOrigin, IscsiUri, Mode, Name,
-    NbdOrigin, NbdUri, OriginConfig, PerSecond, RBD_SCHEME, RbdOrigin, RbdUri, SocketPath, Switch,
-    Text, WriteBackChange, WritePolicy,
+    Auto, BytesPerSecond, ClientName, DestageOrder, FileOrigin, ISCSI_SCHEME, Iops, IscsiOrigin,
+    IscsiUri, LimitsChange, Mode, Name, NbdOrigin, NbdUri, OriginConfig, PerSecond, RBD_SCHEME,
+    RbdOrigin, RbdUri, SocketPath, Switch, Text, WriteBackChange, WritePolicy,
 };
 use std::path::{Path, PathBuf};
 use units::{Bytes, DiskId, Duration};
@@ -127,7 +127,8 @@ impl Detach {
 /// Arguments of `disk set`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(
-    ["write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max", "reset"]))]
+    ["write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max",
+    "iops", "bytes_per_second", "burst", "reset"]))]
 #[command(override_usage = "hearth disk set [OPTIONS] <NAME>")]
 pub struct Set {
     /// The disk's name
@@ -138,8 +139,11 @@ pub struct Set {
     /// How writes reach the origin under `back`.
     #[command(flatten)]
     pub write_back: WriteBackArgs,
+    /// What its guests may ask in a second.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Take back all that was set while the daemon ran: the configuration file's word holds again
-    #[arg(long, conflicts_with_all = ["write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max"])]
+    #[arg(long, conflicts_with_all = ["write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max", "iops", "bytes_per_second", "burst"])]
     pub reset: bool,
 }
 
@@ -180,10 +184,35 @@ impl WriteBackArgs {
     }
 }
 
+/// What the guests of a disk may ask in a second, reads and writes together.
+#[derive(Debug, Args)]
+pub struct LimitArgs {
+    /// The most requests a second that the disk's guests are served, such as 500, or `none`
+    #[arg(long, value_name = "N|none")]
+    pub iops: Option<Iops>,
+    /// The most bytes a second that the disk's guests read and write, such as 50MiB, or `none`
+    #[arg(long, value_name = "SIZE|none")]
+    pub bytes_per_second: Option<BytesPerSecond>,
+    /// How long a disk that was idle may exceed its limits, as time at its limits, such as 2s
+    #[arg(long, value_name = "TIME")]
+    pub burst: Option<Duration>,
+}
+
+impl LimitArgs {
+    /// What they change.
+    pub(super) fn change(&self) -> LimitsChange {
+        LimitsChange {
+            iops: self.iops.map(Text),
+            bytes_per_second: self.bytes_per_second.map(Text),
+            burst: self.burst.map(Text),
+        }
+    }
+}
+
 /// Arguments of `disk attach`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("of_a_new_disk").multiple(true).requires("origin").args([
-    "vm", "cache", "write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max", "read_only", "shared",
+    "vm", "cache", "write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max", "iops", "bytes_per_second", "burst", "read_only", "shared",
     "size", "id", "raw", "connections", "request_timeout", "nbd_socket", "nbd_clients", "vhost_socket", "sector_size", "serial"]))]
 #[allow(
     clippy::struct_excessive_bools,
@@ -214,6 +243,9 @@ pub struct Attach {
     /// How writes reach the origin under `back`.
     #[command(flatten)]
     pub write_back: WriteBackArgs,
+    /// What its guests may ask in a second.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Refuse writes
     #[arg(long)]
     pub read_only: bool,
@@ -395,5 +427,13 @@ mod tests {
         assert!(parse("--policy back --dirty-max 2GiB --rate off").is_ok());
         assert!(parse("--reset --rate off").is_err());
         assert!(parse("--rate 50MiB").is_err());
+        assert!(parse("--iops 500 --bytes-per-second none --burst 2s").is_ok());
+        for words in [
+            "--iops 0",
+            "--bytes-per-second 50MiB/s",
+            "--reset --burst 2s",
+        ] {
+            assert!(parse(words).is_err(), "{words}");
+        }
     }
 }

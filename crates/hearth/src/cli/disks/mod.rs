@@ -3,6 +3,7 @@
 pub mod args;
 
 use super::args::Global;
+use super::limits;
 use super::render;
 use super::run::show;
 use crate::terminal::exit::{CliError, Exit};
@@ -14,8 +15,8 @@ use api::types::{DiskState, DiskStatus, Disks};
 use api::write_back::{Barrier, DiskChange, OfDirty};
 use args::{Attach, Disk, Set};
 use configuration::{
-    DiskConfig, DiskNbdConfig, DiskVhostConfig, Name, OriginConfig, OriginFormat, Text,
-    WriteBackConfig, WritePolicy,
+    DiskConfig, DiskNbdConfig, DiskVhostConfig, LimitsConfig, Name, OriginConfig, OriginFormat,
+    Text, WriteBackConfig, WritePolicy,
 };
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -144,6 +145,7 @@ fn change(set: &Set) -> Result<Asked, CliError> {
     let change = DiskChange {
         write_policy: set.write_policy,
         write_back: set.write_back.change(),
+        limits: set.limits.change(),
     };
     Ok(Asked {
         waiting_for,
@@ -208,7 +210,11 @@ fn done(command: &Disk, disk: &DiskStatus) -> String {
             disk.size_bytes
                 .map_or("unknown size".to_owned(), quantity::bytes)
         ),
-        Disk::Set(_) => format!("{name}: writes go {}", disk.write_policy),
+        Disk::Set(_) => format!(
+            "{name}: writes go {}; limits: {}",
+            disk.write_policy,
+            limits::words(&disk.limits)
+        ),
         Disk::Flush { wait: false, .. } if lacking > 0 => format!(
             "{name} is being flushed: {} to go; hearth disk flush {name} --wait waits for it",
             quantity::bytes(lacking)
@@ -260,12 +266,15 @@ fn disk_config(attach: &Attach, origin: &OriginConfig) -> DiskConfig {
     }
     let mut write_back = WriteBackConfig::default();
     attach.write_back.change().apply(&mut write_back);
+    let mut limits = LimitsConfig::default();
+    attach.limits.change().apply(&mut limits);
     let clients: Vec<_> = attach.nbd_clients.iter().cloned().map(Text).collect();
     DiskConfig {
         vm: attach.vm.clone(),
         cache: attach.cache.clone(),
         write_policy: attach.write_policy,
         write_back,
+        limits,
         read_only: attach.read_only,
         shared: attach.shared,
         size: attach.size.map(Text),
