@@ -10,6 +10,7 @@ use api::problem::ProblemKind;
 use api::types::{DiskSource, DiskStatus, Problem};
 use api::write_back::{Barrier, DiskChange};
 use configuration::{DestageOrder, DiskConfig, Name, WritePolicy};
+use shard::LimitHandle;
 use units::errors::chain;
 
 impl Control {
@@ -109,7 +110,7 @@ impl Control {
         let limits = wanted.limits.settings();
         if wanted.limits != was.limits
             && let Err(error) = shard
-                .ask(|handle, reply| handle.set_limits(id, limits, reply))
+                .ask(|handle, reply| LimitHandle::of(handle).set(id, limits, reply))
                 .await
         {
             self.set_config(entry, was);

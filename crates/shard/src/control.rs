@@ -6,12 +6,14 @@
 
 mod hints;
 mod images;
+mod limits;
 mod roaming;
 
 pub use hints::GuestHandle;
 pub(crate) use hints::OfGuest;
 pub(crate) use images::OfImage;
 pub use images::{AttachedImage, ImageHandle};
+pub use limits::LimitHandle;
 pub(crate) use roaming::{Ahead, Borrow, Roaming};
 
 use crate::error::{Reply, ShardError};
@@ -214,16 +216,6 @@ impl ShardHandle {
         self.line.send(Message::SetWriteBack {
             disk,
             write_back,
-            reply,
-        });
-    }
-
-    /// Changes what the guests of a disk may ask in a second from now on. What waits passes as the new limits
-    /// allow, with a burst of its own.
-    pub fn set_limits(&self, disk: DiskId, limits: Limits, reply: Reply<()>) {
-        self.line.send(Message::SetLimits {
-            disk,
-            limits,
             reply,
         });
     }

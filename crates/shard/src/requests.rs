@@ -21,17 +21,36 @@ use units::{DiskSlot, Instant, TenantSlot};
 
 /// The parts of a shard that a request goes through.
 pub(crate) struct Requests<'a> {
-    pub(crate) cache: &'a mut Cache,
-    pub(crate) clients: &'a mut Clients,
-    pub(crate) disks: &'a mut Disks,
-    pub(crate) standbys: &'a mut Standbys,
-    pub(crate) throttles: &'a mut Throttles,
-    /// Whether reads may find their bytes on flash.
-    pub(crate) has_flash: bool,
-    pub(crate) now: Instant,
+    cache: &'a mut Cache,
+    clients: &'a mut Clients,
+    disks: &'a mut Disks,
+    standbys: &'a mut Standbys,
+    throttles: &'a mut Throttles,
+    has_flash: bool,
+    now: Instant,
 }
 
-impl Requests<'_> {
+impl<'a> Requests<'a> {
+    /// With `has_flash` reads may find their bytes on flash.
+    pub(crate) fn of(
+        (cache, has_flash): (&'a mut Cache, bool),
+        clients: &'a mut Clients,
+        disks: &'a mut Disks,
+        standbys: &'a mut Standbys,
+        throttles: &'a mut Throttles,
+        now: Instant,
+    ) -> Self {
+        Self {
+            cache,
+            clients,
+            disks,
+            standbys,
+            throttles,
+            has_flash,
+            now,
+        }
+    }
+
     /// A client asks.
     pub(crate) fn request(&mut self, client: usize, incoming: Incoming) {
         let asker = self.clients.get_mut(client);

@@ -425,14 +425,13 @@ impl Shard {
     }
 
     fn requests(&mut self) -> Requests<'_> {
-        Requests {
-            has_flash: self.flash.is_there(),
-            cache: &mut self.cache,
-            clients: &mut self.clients,
-            disks: &mut self.disks,
-            standbys: &mut self.standbys,
-            throttles: &mut self.throttles,
-            now: self.now,
-        }
+        Requests::of(
+            (&mut self.cache, self.flash.is_there()),
+            &mut self.clients,
+            &mut self.disks,
+            &mut self.standbys,
+            &mut self.throttles,
+            self.now,
+        )
     }
 }

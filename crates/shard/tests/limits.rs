@@ -8,7 +8,7 @@
 mod support;
 
 use cache::OfDirty;
-use shard::{Attached, DiskSpec, ShardHandle};
+use shard::{Attached, DiskSpec, LimitHandle, ShardHandle};
 use std::num::NonZeroU64;
 use support::{Guest, Lab, ask, connect, status, stop, until};
 use throttle::Limits;
@@ -61,7 +61,7 @@ fn receive_all(guest: &mut Guest, count: usize) {
 fn requests_wait_until_the_limit_is_taken_away() {
     let lab = Lab::new();
     let (shard, mut guest) = throttled(&lab);
-    ask(|reply| shard.set_limits(lab.spec().id, Limits::default(), reply)).unwrap();
+    ask(|reply| LimitHandle::of(&shard).set(lab.spec().id, Limits::default(), reply)).unwrap();
     receive_all(&mut guest, MANY);
     let throttled = status(&shard).disks[0].throttled;
     assert_eq!(throttled.waiting, 0);
@@ -100,7 +100,7 @@ fn a_limit_that_is_set_while_the_disk_is_served_holds() {
     let shard = lab.spawn();
     let (_, mut guest) = lab.attach(&shard);
     guest.read(0, 512);
-    ask(|reply| shard.set_limits(lab.spec().id, one_a_second(), reply)).unwrap();
+    ask(|reply| LimitHandle::of(&shard).set(lab.spec().id, one_a_second(), reply)).unwrap();
     guest.send_read(0, 512);
     guest.send_read(0, 512);
     until(&shard, |status| status.disks[0].throttled.requests == 1);
