@@ -210,6 +210,9 @@ fn done(command: &Disk, disk: &DiskStatus) -> String {
             disk.size_bytes
                 .map_or("unknown size".to_owned(), quantity::bytes)
         ),
+        Disk::Set(set) if set.limits.change().is_nothing() => {
+            format!("{name}: writes go {}", disk.write_policy)
+        }
         Disk::Set(_) => format!(
             "{name}: writes go {}; limits: {}",
             disk.write_policy,
