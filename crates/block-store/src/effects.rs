@@ -20,6 +20,8 @@ pub enum Effect {
         block: Option<BlockIndex>,
         /// Where on the flash it was read, in bytes.
         at: Offset,
+        /// Whether the origin lacks the block: nobody has what was written.
+        is_dirty: bool,
     },
 }
 

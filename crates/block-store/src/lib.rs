@@ -93,7 +93,8 @@ pub use segment_log::FlashWritten;
 pub use stats::{NotTaken, Stats};
 pub use store::simulated;
 pub use store::{
-    Contents, Facts, Freeing, Location, Progress, Shares, Store, TableChanges, Taken, WriteBack,
+    Contents, Facts, Freeing, Location, Progress, Resident, Residents, SegmentUse, Shares, Store,
+    TableChanges, Taken, WriteBack,
 };
 pub use write_count::WriteCount;
 pub use writer::NoRoom;

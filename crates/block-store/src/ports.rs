@@ -284,10 +284,21 @@ impl<T: Tag> Ports<T> {
         !self.moved.is_empty()
     }
 
-    /// A copy on flash is not what was written there.
-    pub fn damaged(&mut self, disk: DiskSlot, block: Option<BlockIndex>, at: Offset) {
+    /// A copy on flash is not what was written there; a dirty one is all that there is of its block.
+    pub fn damaged(
+        &mut self,
+        disk: DiskSlot,
+        block: Option<BlockIndex>,
+        at: Offset,
+        is_dirty: bool,
+    ) {
         self.stats.checksum_mismatches += 1;
-        self.device.push(Effect::Damaged { disk, block, at });
+        self.device.push(Effect::Damaged {
+            disk,
+            block,
+            at,
+            is_dirty,
+        });
     }
 
     /// Asks for the store to be looked at again at `at`, or earlier.

@@ -1,6 +1,7 @@
 //! What goes into a cache and what comes out of it.
 
 use crate::loan::{Borrowed, LoanId, NotLent};
+use crate::scrub::ScrubPass;
 use crate::shipment::Shipment;
 use crate::write_back::{Follower, OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
@@ -171,6 +172,16 @@ pub enum Command {
         /// What has come.
         shipment: Shipment,
     },
+    /// Read what is on flash, block by block, and see whether it is what was written. Done at once: a pass takes hours,
+    /// and [`crate::Facts::scrub`] says how far it is. While one is under way only its rate changes.
+    Scrub {
+        /// Bytes a second that are read at most.
+        rate: Bytes,
+        /// What a pass had done that goes on now; the default begins with the first segment.
+        from: ScrubPass,
+    },
+    /// End the pass that is under way, if there is one.
+    StopScrub,
     /// Bring the flash into the state that restarts warmest. Disks are detached first.
     Stop,
 }
@@ -315,6 +326,9 @@ pub enum ControlError {
     /// The owner's record could not be written.
     #[error("who has the disk could not be recorded with its origin")]
     NotRecorded,
+    /// A pass of the scrub needs flash.
+    #[error("the cache has no flash in use: there is nothing to scrub")]
+    NoFlash,
     /// The origin does not take what it lacks.
     #[error("the origin does not take the bytes that it lacks")]
     Origin(#[source] IoError),
@@ -394,6 +408,8 @@ pub enum Effect {
         block: Option<BlockIndex>,
         /// Where on the flash it was read, in bytes.
         at: Offset,
+        /// Whether the origin lacks the block: nobody has what was written.
+        is_dirty: bool,
     },
     /// Tell the guest of a disk, which wants to know ([`crate::Cache::guest`]), that these blocks are in memory because
     /// they will be read. It is no loss if that cannot be said.

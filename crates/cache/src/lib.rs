@@ -25,7 +25,7 @@
 //!  │ disks   under_way (Reads)   writes (Writes)   back (Backs) │
 //!  │ jobs   fills   prefetches   tenants   views   ports        │
 //!  │ flash_use   host_record   lateness   late_reads            │
-//!  │ slow_reads   hints                                         │
+//!  │ slow_reads   hints   scrub                                 │
 //!  │ admission  verdicts, bytes that wait in memory for one     │
 //!  │ block-store  what lies on flash: index, segments, journal, │
 //!  │              dirty logs, recovery                          │
@@ -72,6 +72,7 @@ mod reads;
 mod record_loans;
 mod recovery;
 mod request;
+mod scrub;
 mod shipment;
 mod slow_reads;
 mod stats;
@@ -98,6 +99,7 @@ pub use foresight::Foreseen;
 pub use hints::Hinted;
 pub use loan::{Borrowed, LoanId, LoanRequest, NotLent, RecordsAsked};
 pub use recovery::{Inspection, Recovered, Recovery};
+pub use scrub::{ScrubPass, ScrubStatus, Scrubbed};
 pub use shipment::{Shipment, Shipped, ShippedWhat};
 pub use stats::{DiskStats, FlashWritten, NotAdmitted, Stats};
 pub use tenants::TenantStatus;

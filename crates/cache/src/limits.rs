@@ -68,3 +68,16 @@ pub(crate) const TICK_MAX: Duration = Duration::from_secs(60);
 
 /// Largest guest request: what NBD clients send at most.
 pub(crate) const REQUEST_BYTES_MAX: Bytes = Bytes::mib(32);
+
+/// Blocks that one read of the scrub covers: 256 KiB keep a flash device busy for less than a millisecond, which is
+/// what a guest's read waits for behind it.
+pub(crate) const SCRUB_RUN_BLOCKS: usize = 64;
+
+/// How often the scrub looks whether guests wait for the flash still.
+pub(crate) const SCRUB_LOOK_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long the scrub lets guests go first: then it reads once, so that a pass ends under guests who never pause.
+pub(crate) const SCRUB_YIELD_MAX: Duration = Duration::from_secs(1);
+
+/// Bytes a second that the scrub reads at least: a rate of nothing is no pass.
+pub(crate) const SCRUB_RATE_MIN: Bytes = Bytes::kib(64);

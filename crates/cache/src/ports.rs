@@ -31,7 +31,17 @@ impl From<block_store::Effect> for Effect {
         match effect {
             block_store::Effect::Flash(op) => Self::Flash(op),
             block_store::Effect::Retain(what) => Self::Retain(what),
-            block_store::Effect::Damaged { disk, block, at } => Self::Damaged { disk, block, at },
+            block_store::Effect::Damaged {
+                disk,
+                block,
+                at,
+                is_dirty,
+            } => Self::Damaged {
+                disk,
+                block,
+                at,
+                is_dirty,
+            },
         }
     }
 }

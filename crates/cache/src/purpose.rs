@@ -24,6 +24,17 @@ pub(crate) enum ReadPurpose {
     DestageRead(DestageRead),
     /// For another host.
     Loan(LoanRead),
+    /// To see whether it is what was written.
+    Scrub(ScrubRead),
+}
+
+/// A read of the scrub.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScrubRead {
+    /// Of which pass.
+    pub(crate) pass: u64,
+    /// The first slot that is read; none: a footer.
+    pub(crate) slot: Option<FlashSlot>,
 }
 
 /// A read from flash for a guest.

@@ -256,6 +256,6 @@ fn verified(
         return Some(flash.ciphers().shown(ports.pool(), disk, block, page));
     }
     let at = flash.facts().geometry().slot_offset(slot);
-    ports.store.damaged(disk, Some(block), at);
+    ports.store.damaged(disk, Some(block), at, true);
     None
 }

@@ -93,6 +93,12 @@ event_kinds! {
     FlashFailed = "flash-failed";
     /// A block on flash is not what was written there.
     FlashDamaged = "flash-damaged";
+    /// A block on flash that its origin lacks is not what was written there: nobody has it.
+    DirtyDamaged = "dirty-damaged";
+    /// A scrub of a cache's flash has begun, or goes on.
+    ScrubBegun = "scrub-begun";
+    /// A scrub of a cache's flash has ended.
+    ScrubEnded = "scrub-ended";
     /// The flash was given up: every disk of its cache is served from its origin.
     FlashGivenUp = "flash-given-up";
     /// The flash cannot be used: every disk of its cache is served from its origin.

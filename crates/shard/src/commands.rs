@@ -57,6 +57,13 @@ impl<'a> Commands<'a> {
             Message::Destage { disk, reply } => {
                 self.ask_about(disk, reply, |disk| Command::Destage { disk });
             }
+            Message::Scrub { pass, reply } => {
+                let command = match pass {
+                    Some((rate, from)) => Command::Scrub { rate, from },
+                    None => Command::StopScrub,
+                };
+                self.ask(Job::Told(reply), command);
+            }
             Message::SetWeights { weights, reply } => {
                 for (vm, weight) in weights {
                     self.cache.set_weight(&vm, weight);

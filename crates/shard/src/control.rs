@@ -22,7 +22,7 @@ use crate::spec::DiskSpec;
 use crate::status::ShardStatus;
 use crate::tap::Tap;
 use block_io::{OriginGeometry, Token};
-use cache::{DropReason, OfDirty, WriteBack, WritePolicy};
+use cache::{DropReason, OfDirty, ScrubPass, ScrubStatus, WriteBack, WritePolicy};
 use frontend::NewClient;
 use origin::Opened;
 use policy::replacement::Fraction;
@@ -107,6 +107,14 @@ pub(crate) enum Message {
     },
     Status {
         reply: Reply<ShardStatus>,
+    },
+    /// Begin a pass of the scrub, or end it.
+    Scrub {
+        pass: Option<(Bytes, ScrubPass)>,
+        reply: Reply<()>,
+    },
+    ScrubStatus {
+        reply: Reply<ScrubStatus>,
     },
     Connect {
         disk: DiskId,
@@ -266,6 +274,23 @@ impl ShardHandle {
         self.line.send(Message::Status { reply });
     }
 
+    /// Has what is on flash read at this rate, in bytes a second, from where a pass had come to. While a pass is under
+    /// way only its rate changes.
+    pub fn scrub(&self, rate: Bytes, from: ScrubPass, reply: Reply<()>) {
+        let pass = Some((rate, from));
+        self.line.send(Message::Scrub { pass, reply });
+    }
+
+    /// Ends the pass of the scrub that is under way, if there is one.
+    pub fn stop_scrub(&self, reply: Reply<()>) {
+        self.line.send(Message::Scrub { pass: None, reply });
+    }
+
+    /// How far the scrub is.
+    pub fn scrub_status(&self, reply: Reply<ScrubStatus>) {
+        self.line.send(Message::ScrubStatus { reply });
+    }
+
     /// Hands over a client that has come for this disk; of a shared disk `vm` says which VM it
     /// is, of any other nobody does. On failure its socket is closed.
     pub fn connect(
@@ -297,6 +322,7 @@ impl Message {
         match self {
             Self::Attach { reply, .. } => reply(Err(error)),
             Self::Status { reply } => reply(Err(error)),
+            Self::ScrubStatus { reply } => reply(Err(error)),
             Self::Detach { reply, .. }
             | Self::Drop { reply, .. }
             | Self::SetPolicy { reply, .. }
@@ -307,6 +333,7 @@ impl Message {
             | Self::SetTenancy { reply, .. }
             | Self::SetTenant { reply, .. }
             | Self::SetWeights { reply, .. }
+            | Self::Scrub { reply, .. }
             | Self::Flush { reply, .. }
             | Self::Tap { reply, .. }
             | Self::Connect { reply, .. }

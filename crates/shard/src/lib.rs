@@ -39,6 +39,7 @@ mod images;
 mod jobs;
 mod latency;
 mod limits;
+mod lost_blocks;
 mod memory;
 mod open;
 mod others_origin;

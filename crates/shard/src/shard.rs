@@ -34,6 +34,7 @@ use crate::failures::{FlashName, Repeats};
 use crate::flash::FlashSide;
 use crate::jobs::{Jobs, WantsDurable};
 use crate::limits::STANDSTILL_TOLD;
+use crate::lost_blocks::LostBlocks;
 use crate::memory::ClientMemory;
 use crate::records::Records;
 use crate::requests::Requests;
@@ -75,6 +76,7 @@ pub struct Shard {
     records: Records,
     standstill: Standstill,
     repeats: Repeats,
+    lost_blocks: LostBlocks,
     told: Told,
     opening: Opening,
     /// How long the requests of disks that have been detached had taken.
@@ -326,13 +328,22 @@ impl Shard {
                     .record_owner(token, id, record, cache, self.now);
             }
             Effect::Retain(what) => self.records.retain(&what),
-            Effect::Damaged { disk, block, at } => {
+            Effect::Damaged {
+                disk,
+                block,
+                at,
+                is_dirty,
+            } => {
                 let flash = FlashName {
                     cache: &self.config.name,
                     flash: &self.config.flash,
                 };
                 let disk = (disk, self.disks.name_of(disk));
-                self.repeats.flash_damaged(flash, disk, block, at, self.now);
+                if is_dirty {
+                    self.lost_blocks.told(flash, disk.1, block, at);
+                } else {
+                    self.repeats.flash_damaged(flash, disk, block, at, self.now);
+                }
             }
             Effect::Expected { disk, first, count } => {
                 if let Some(disk) = self.disks.get(disk) {

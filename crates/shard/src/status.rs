@@ -25,6 +25,8 @@ pub struct ShardStatus {
     pub stats: cache::Stats,
     /// How opening the flash went.
     pub opening: Opening,
+    /// How far the scrub is.
+    pub scrub: cache::ScrubStatus,
     /// Turns of its loop since the start: an idle shard makes none.
     pub turns: u64,
     /// How long flash operations have taken.

@@ -22,6 +22,7 @@ mod disks;
 mod facts;
 mod logs;
 mod reclaim;
+mod residents;
 pub mod simulated;
 #[cfg(test)]
 mod tests;
@@ -54,6 +55,7 @@ pub use disks::{Freeing, Shares, TableChanges};
 pub use facts::Facts;
 use flash_format::PAGE_BYTES;
 pub use logs::WriteBack;
+pub use residents::{Resident, Residents, SegmentUse};
 use segment_log::Whereabouts;
 use units::{BlockIndex, DiskSlot, FlashSlot};
 
@@ -305,10 +307,7 @@ impl Store {
             if !self.is_whole(slot, page) && holds(Guard::VerifyChecksum) {
                 whole = false;
                 let block = first.advance(u64::from(i));
-                ports.damaged(disk, Some(block), self.identity.geometry.slot_offset(slot));
-                let (journal, segments) = (&mut self.journal, &mut self.segments);
-                self.trust
-                    .condemn(ports, journal, segments, disk, block, slot);
+                self.give_up(ports, disk, block, slot);
             }
         }
         whole

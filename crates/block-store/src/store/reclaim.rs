@@ -120,16 +120,9 @@ impl<P: Payload> Reclaiming<'_, P> {
     ) {
         let Survivor { block, from, to } = *survivor;
         if !self.writer.payload().is_whole(from, bytes) {
-            ports.damaged(
-                to.disk,
-                Some(block),
-                self.streams
-                    .tables
-                    .segments
-                    .table()
-                    .geometry()
-                    .slot_offset(from),
-            );
+            let geometry = self.streams.tables.segments.table().geometry();
+            let at = geometry.slot_offset(from);
+            ports.damaged(to.disk, Some(block), at, false);
             return;
         }
         let entry = Entry {

@@ -209,9 +209,8 @@ impl<'a> Destager<'a> {
                     None => page,
                 });
             }
-            ports
-                .store
-                .damaged(disk, block, flash.facts().geometry().slot_offset(slot));
+            let at = flash.facts().geometry().slot_offset(slot);
+            ports.store.damaged(disk, block, at, true);
             None
         });
     }

@@ -63,6 +63,11 @@ impl<'a> Commands<'a> {
                 return self.begin_job(id, grows.map(|()| Kind::Grow { disk, size }));
             }
             Command::Stop => return self.begin_job(id, Ok(Kind::Stop)),
+            Command::Scrub { rate, from } => Some(self.state.scrubber().begin(rate, from)),
+            Command::StopScrub => {
+                self.state.scrubber().stop();
+                Some(Ok(()))
+            }
             Command::SetPolicy { disk, policy } => {
                 self.state.changes().set_policy(id, disk, policy)
             }

@@ -51,6 +51,11 @@ impl Cache {
                 );
                 lending.read_done(read, done.buf, done.result);
             }
+            Purpose::Caller(ReadPurpose::Scrub(read)) => {
+                self.state
+                    .scrubber()
+                    .read_done(read, done.buf.filter(|_| done.result.is_ok()));
+            }
             Purpose::Store(own) => self.store_done(own, done.result.is_ok(), done.buf),
         }
         self.pump();

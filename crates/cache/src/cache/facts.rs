@@ -13,6 +13,7 @@ use crate::host_record::{HostRecord, Retirement};
 use crate::jobs::Jobs;
 use crate::ports::Ports;
 use crate::reads::ReadState;
+use crate::scrub::{Scrub, ScrubStatus};
 use crate::stats::{DiskStats, Stats};
 use crate::tenants::{TenantStatus, Tenants};
 use crate::views::{ViewStats, Views};
@@ -109,6 +110,7 @@ pub struct Facts<'a> {
     backs: &'a Backs,
     reads: &'a ReadState,
     jobs: &'a Jobs,
+    scrub: &'a Scrub,
 }
 
 impl Cache {
@@ -125,6 +127,7 @@ impl Cache {
             backs: &self.state.backs,
             reads: &self.state.reads,
             jobs: &self.state.jobs,
+            scrub: &self.state.scrub,
         }
     }
 }
@@ -133,6 +136,11 @@ impl<'a> Facts<'a> {
     /// Counters since the cache was opened.
     pub fn stats(&self) -> Stats {
         self.ports.stats.with_store(self.ports.store.stats())
+    }
+
+    /// How far the scrub is, and what it has found.
+    pub fn scrub(&self) -> ScrubStatus {
+        self.scrub.status(self.flash.as_ref())
     }
 
     /// Counters of a disk since it was attached; none if it is not.

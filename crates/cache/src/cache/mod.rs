@@ -30,6 +30,7 @@ use crate::loan::{LoanId, LoanRequest, NotLent, RecordsAsked};
 use crate::origin_flushes::OriginFlushes;
 use crate::ports::{Ports, Wake};
 use crate::reads::{GuestReads, ReadState};
+use crate::scrub::{Scrub, Scrubber};
 use crate::tenants::Tenants;
 use crate::write_back::Follower;
 use crate::writes::{Through, Writes};
@@ -66,6 +67,8 @@ struct State {
     backs: Backs,
     /// What is read for hosts that have disks now.
     loans: Loans,
+    /// What looks for damage on the flash.
+    scrub: Scrub,
 }
 
 impl Cache {
@@ -94,6 +97,7 @@ impl Cache {
             jobs: Jobs::default(),
             backs: Backs::default(),
             loans: Loans::default(),
+            scrub: Scrub::default(),
         };
         state.foresee_as_set();
         Self {
@@ -213,6 +217,7 @@ impl Cache {
         self.state.back_requests().tick();
         self.state.guest_reads().step_prefetches();
         self.state.flash_health().watch();
+        self.state.scrubber().step();
         self.pump();
     }
 
@@ -351,6 +356,12 @@ impl State {
             &self.disks,
             &mut self.ports,
         )
+    }
+
+    /// What looks for damage on the flash.
+    fn scrubber(&mut self) -> Scrubber<'_> {
+        let is_late = self.reads.is_slow() || self.host_record.is_in_doubt();
+        Scrubber::new(&mut self.scrub, &mut self.flash, &mut self.ports, is_late)
     }
 
     /// Whether a question for records waits until there are some, since who asks follows the disk's log.

@@ -30,6 +30,8 @@ pub(crate) struct Bench {
     /// The same under write-back.
     pub(crate) write_back: WriteBack,
     pub(crate) tenure: Tenure,
+    /// Damaged blocks that no origin has, as they were told.
+    pub(crate) lost: u64,
     ended: Vec<Effect>,
 }
 
@@ -66,6 +68,7 @@ impl Bench {
             policy: WritePolicy::Through,
             write_back: WriteBack::default(),
             tenure: Tenure::Owner,
+            lost: 0,
             ended: Vec::new(),
         };
         let options = FormatOptions {
@@ -83,11 +86,17 @@ impl Bench {
 
     fn carry_out(&mut self, cache: &mut Cache) {
         let (now, mut ended) = (self.now, std::mem::take(&mut self.ended));
-        workbench::settle(cache, self, now, &mut Vec::new(), |effect| {
-            if !matches!(effect, Effect::Damaged { .. } | Effect::Retain(_)) {
-                ended.push(effect);
-            }
+        let mut lost = 0;
+        workbench::settle(cache, self, now, &mut Vec::new(), |effect| match effect {
+            Effect::Damaged { is_dirty, .. } => lost += u64::from(is_dirty),
+            Effect::Retain(_) => {}
+            Effect::ControlDone {
+                id: ControlId(9 | 10),
+                result,
+            } => assert_eq!(result, Ok(ControlOutcome::Done)),
+            effect => ended.push(effect),
         });
+        self.lost += lost;
         self.ended = ended;
     }
 
@@ -194,6 +203,19 @@ impl Bench {
         for page in self.flash.chunks_mut(4096) {
             page[7] ^= 1;
         }
+    }
+
+    /// Changes a bit in each page of the flash that has these bytes.
+    pub(crate) fn spoil_all(&mut self, bytes: &[u8; 4096]) {
+        let pages = self.flash.chunks_mut(4096);
+        pages
+            .filter(|page| page[..] == bytes[..])
+            .for_each(|page| page[7] ^= 1);
+    }
+
+    /// Carries out an operation that a test has held back.
+    pub(crate) fn carry_out_flash(&mut self, op: FlashOp) -> FlashDone {
+        self.flash(op)
     }
 
     fn borrowed(&mut self, cache: &mut Cache) -> Result<Borrowed, NotLent> {

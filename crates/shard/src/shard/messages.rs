@@ -44,7 +44,8 @@ impl Shard {
             | Message::Guest { .. }
             | Message::SetTenancy { .. }
             | Message::SetTenant { .. }
-            | Message::SetWeights { .. } => self.commands().pass(message),
+            | Message::SetWeights { .. }
+            | Message::Scrub { .. } => self.commands().pass(message),
             Message::Grow { disk, size, reply } => self.grow(disk, size, reply),
             Message::Flush { disk, reply } => match self.disks.serving(disk) {
                 Ok(disk) => self.own_requests().flush(disk, reply),
@@ -60,6 +61,7 @@ impl Shard {
             }
             Message::Tap { disk, tap, reply } => reply(self.disks.tap(disk, tap)),
             Message::Status { reply } => reply(Ok(self.status())),
+            Message::ScrubStatus { reply } => reply(Ok(self.cache.facts().scrub())),
             Message::Connect {
                 disk,
                 client,

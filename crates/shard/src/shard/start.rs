@@ -10,6 +10,7 @@ use crate::failures::Repeats;
 use crate::flash::FlashSide;
 use crate::jobs::Jobs;
 use crate::limits::RING_ENTRIES;
+use crate::lost_blocks::LostBlocks;
 use crate::memory::ClientMemory;
 use crate::open;
 use crate::owner_records::OwnerRecords;
@@ -76,6 +77,7 @@ fn start(
         ),
         standstill: Standstill::new(),
         repeats: Repeats::default(),
+        lost_blocks: LostBlocks::default(),
         told: Told::at_start(&ready.cache),
         opening: ready.opening,
         detached_times: RequestTimes::default(),

@@ -22,6 +22,7 @@ impl Shard {
             cache: self.cache.facts().status(),
             stats: self.cache.facts().stats().clone(),
             opening: self.opening.clone(),
+            scrub: facts.scrub(),
             turns: self.turns,
             request_memory: self.memory.status(),
             now: self.now,

@@ -154,7 +154,9 @@ impl Watch {
                 }
             }
             // Another host that waits for a loan asks the origin.
-            Purpose::Caller(ReadPurpose::Hit(_) | ReadPurpose::Loan(_)) => {}
+            // Nobody waits for a scrub.
+            Purpose::Caller(ReadPurpose::Hit(_) | ReadPurpose::Loan(_) | ReadPurpose::Scrub(_)) => {
+            }
             Purpose::Store(own) if own.is_awaited_by_guests() => {
                 self.stuck |= is_late || self.has_failed;
                 self.pending = true;
