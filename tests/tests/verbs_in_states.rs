@@ -158,6 +158,17 @@ const VERBS: &[Verb] = &[
         "DELETE",
         "/v1/caches/flash/settings",
     ),
+    sent(
+        "cache scrub flash --rate 1MiB",
+        "POST",
+        "/v1/caches/flash/scrub",
+        r#"{"rate":"1MiB"}"#,
+    ),
+    api(
+        "cache scrub flash --stop",
+        "DELETE",
+        "/v1/caches/flash/scrub",
+    ),
     api("overview", "GET", "/v1/overview"),
     api("status", "GET", "/v1/status"),
     api("reload", "POST", "/v1/reload"),
@@ -250,6 +261,8 @@ const TABLE: &str = "\
 | `vm set NAME --reset` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
 | `cache set flash --hysteresis 0.2` | done | done | done | done | done | done | done | done | done | unreachable |
 | `cache set flash --reset` | done | done | done | done | done | done | done | done | done | unreachable |
+| `cache scrub flash --rate 1MiB` | done | done | done | done | done | done | done | done | done | unreachable |
+| `cache scrub flash --stop` | done | done | done | done | done | done | done | done | done | unreachable |
 | `overview` | done | done | done | done | done | done | done | done | done | unreachable |
 | `status` | done | done | done | done | done | done | done | done | done | unreachable |
 | `reload` | done | done | done | done | done | done | done | done | done | unreachable |

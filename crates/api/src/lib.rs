@@ -22,6 +22,7 @@ pub mod roaming;
 pub mod rows;
 #[cfg(feature = "samples")]
 pub mod samples;
+pub mod scrub;
 pub mod types;
 pub mod vms;
 pub mod write_back;

@@ -15,6 +15,7 @@ pub use roaming::{roaming, roaming_disk};
 
 use super::front_ends::{RequestMemory, VhostSocket, VhostUser};
 use super::limits::DiskLimits;
+use super::scrub::ScrubStatus;
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
@@ -155,6 +156,10 @@ fn cache() -> CacheStatus {
         flash_errors: 1,
         flash_timeouts: 0,
         flash_taken_back: 0,
+        scrub: ScrubStatus {
+            last_whole_pass: Some(1_790_000_000),
+            ..ScrubStatus::default()
+        },
         flash_latency: FlashLatency {
             read: latency(5000),
             write: latency(900),

@@ -8,6 +8,7 @@ pub use super::front_ends::Listener;
 use super::front_ends::{NbdSocket, RequestMemory, VhostUser};
 use super::limits::DiskLimits;
 pub use super::problem::Problem;
+use super::scrub::ScrubStatus;
 use super::vms::PolicyStatus;
 use super::write_back::{KeptOnFlash, WriteBackStatus};
 use configuration::{Name, ReclaimPolicy, WritePolicy};
@@ -219,6 +220,9 @@ pub struct CacheStatus {
     /// How often the flash was taken back, warm, after writes of it had been late.
     #[serde(default)]
     pub flash_taken_back: u64,
+    /// The scrub of its flash.
+    #[serde(default)]
+    pub scrub: ScrubStatus,
     /// Time of flash reads and writes.
     pub flash_latency: FlashLatency,
     /// Time of the requests of all its disks since the start, and of what they needed.

@@ -209,6 +209,12 @@ pub struct CacheConfig {
     /// Whether a block that is written whole and is not cached may enter the flash too.
     #[serde(default)]
     pub allocate_writes: bool,
+    /// How long after the end of a whole scrub of the flash the next one begins; none: by command only.
+    #[serde(default)]
+    pub scrub_every: Option<Text<Duration>>,
+    /// Bytes a second that a scrub reads at most.
+    #[serde(default = "defaults::scrub_rate")]
+    pub scrub_rate: Text<Bytes>,
     /// What may enter the flash, and how it is divided among VMs.
     #[serde(default)]
     pub policy: PolicyConfig,
@@ -226,6 +232,8 @@ impl CacheConfig {
             flash_timeout: defaults::flash_timeout(),
             write_buffer: defaults::write_buffer(),
             allocate_writes: tenancy::daemon::ALLOCATE_WRITES,
+            scrub_every: None,
+            scrub_rate: defaults::scrub_rate(),
             policy: PolicyConfig::default(),
         }
     }
@@ -346,6 +354,9 @@ mod defaults {
     }
     pub(super) fn flash_timeout() -> Text<Duration> {
         Text(Duration::from_secs(2))
+    }
+    pub(super) fn scrub_rate() -> Text<Bytes> {
+        Text(Bytes::mib(50))
     }
     pub(super) fn write_buffer() -> Text<Bytes> {
         Text(Bytes::mib(64))

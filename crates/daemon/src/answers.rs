@@ -2,10 +2,12 @@
 
 use super::keys;
 use super::registry::{Entry, Phase};
+use super::scrubs;
 use super::settings;
 use super::shards::{Pulse, Shard};
 use api::front_ends::{RequestMemory, VhostUser};
 use api::limits::DiskLimits;
+use api::scrub::ScrubStatus;
 use api::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskStatus, FlashLatency,
     FlashWrittenBytes, Latency, LatencyBucket, MemoryFrames, RefusedBlocks, SegmentCounts,
@@ -49,6 +51,7 @@ pub(super) fn cache(shard: &Shard, pulse: &Pulse) -> CacheStatus {
         flash_errors: 0,
         flash_timeouts: 0,
         flash_taken_back: 0,
+        scrub: ScrubStatus::default(),
         flash_latency: FlashLatency::default(),
         request_latency: DiskLatency::default(),
         policy: None,
@@ -134,6 +137,7 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
         flash_errors: stats.flash_errors,
         flash_timeouts: stats.flash_timeouts,
         flash_taken_back: stats.flash_taken_back,
+        scrub: scrubs::status(&status.scrub),
         flash_latency: FlashLatency {
             read: latency(&status.flash_latency.read),
             write: latency(&status.flash_latency.write),

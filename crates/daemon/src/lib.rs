@@ -72,6 +72,7 @@ mod resources;
 mod roaming;
 mod roaming_answers;
 mod sampling;
+mod scrubs;
 mod serve;
 mod service;
 mod settings;

@@ -181,6 +181,8 @@ impl Observer {
     /// How a cache does.
     pub(super) fn cache(&self, shard: &Shard, pulse: &Pulse) -> CacheStatus {
         let mut status = answers::cache(shard, pulse);
+        let scrubs = self.remembered.scrubs();
+        scrubs.complete(&shard.config().name, &mut status.scrub);
         if let Pulse::Status(of) = pulse {
             let ledger = self.ledger();
             status.policy = Some(policy(

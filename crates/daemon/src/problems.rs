@@ -101,6 +101,19 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
     }
 }
 
+/// Why a cache did not do what was asked of it as a whole.
+pub(super) fn of_cache_command(name: &Name, error: &ShardError) -> Problem {
+    let (kind, remedy) = match error {
+        ShardError::Cache(ControlError::NoFlash) => (
+            ProblemKind::Refused,
+            "hearth status says why its flash is not in use, and what to do",
+        ),
+        ShardError::Stopping => (ProblemKind::Busy, "ask the daemon that comes next"),
+        _ => (ProblemKind::Failed, "hearth status says how the cache does"),
+    };
+    Problem::new(kind, format!("cache '{name}': {}", chain(error))).with_remedy(remedy)
+}
+
 fn of_cache(error: &ControlError) -> ProblemKind {
     match error {
         ControlError::Dirty { .. } => ProblemKind::Dirty,
@@ -116,6 +129,7 @@ fn of_cache(error: &ControlError) -> ProblemKind {
         | ControlError::OnlyGrows
         | ControlError::Shared
         | ControlError::OriginChanged
+        | ControlError::NoFlash
         | ControlError::Locked(_) => ProblemKind::Refused,
         _ => ProblemKind::Failed,
     }

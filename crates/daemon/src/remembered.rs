@@ -4,10 +4,12 @@
 use super::disk_book::DiskBook;
 use super::policies::PolicyBook;
 use super::registry::{Phase, Registry};
+use super::scrubs::Scrubs;
 use super::state::{Changed, StateDir, StateError};
 use super::vms::VmBook;
 use api::problem::ProblemKind;
 use api::types::{DiskSource, Problem};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::errors::chain;
 
@@ -16,6 +18,7 @@ pub(super) struct Remembered {
     vms: Arc<VmBook>,
     policies: Arc<PolicyBook>,
     disks: DiskBook,
+    scrubs: Scrubs,
     /// Held while a file is written, so that an earlier list does not replace a later one.
     dir: Mutex<StateDir>,
 }
@@ -27,11 +30,19 @@ impl Remembered {
         disks: DiskBook,
         dir: StateDir,
     ) -> Self {
+        let scrubs = dir.scrubs().unwrap_or_else(|error| {
+            tracing::warn!(
+                error = chain(&error),
+                "what is remembered of scrubs cannot be read: they begin anew"
+            );
+            BTreeMap::new()
+        });
         let dir = Mutex::new(dir);
         Self {
             vms,
             policies,
             disks,
+            scrubs: Scrubs::new(scrubs),
             dir,
         }
     }
@@ -46,6 +57,10 @@ impl Remembered {
 
     pub(super) fn disks(&self) -> &DiskBook {
         &self.disks
+    }
+
+    pub(super) fn scrubs(&self) -> &Scrubs {
+        &self.scrubs
     }
 
     pub(super) fn dir(&self) -> MutexGuard<'_, StateDir> {

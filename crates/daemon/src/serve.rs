@@ -30,6 +30,7 @@ use super::registry::Entry;
 use super::reload::Reloader;
 use super::renewal::Renewal;
 use super::roaming::Roaming;
+use super::scrubs::keep_scrubbing;
 use super::service::{self, Inherited};
 use super::settings::runtime_dir;
 use super::shards::Pulse;
@@ -350,10 +351,11 @@ async fn serve_tcp(
     admin::serve(listener, router, |_| None, ends).await;
 }
 
-/// Watches the locks of disks, and tells the cluster's store what it has yet to be told.
+/// Watches the locks of disks, tells the cluster's store what it has yet to be told, and keeps scrubs going.
 fn keep_watch(control: &Arc<Control>, new_locks: UnboundedReceiver<(Entry, LockWatch)>) {
     tokio::spawn(watch_locks(Arc::clone(control), new_locks));
     tokio::spawn(settle_debts(Arc::clone(control)));
+    tokio::spawn(keep_scrubbing(Arc::clone(control)));
 }
 
 /// Begins to take points for the charts.

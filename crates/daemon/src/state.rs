@@ -5,6 +5,7 @@
 //!     lock                one daemon or offline command at a time
 //!     disks.json          disks that were attached at run time
 //!     settings.json       what was changed of VMs, caches and disks at run time
+//!     scrubs.json         how far scrubs of caches' flash are
 //!     owners/             who has the disks whose origin is no file: see `shard::OwnerFile`
 //!     late-writes/        what servers may still write that was asked before: see `origin::Keeping`
 //!     ...                 what each shard records of its cache
@@ -13,6 +14,7 @@
 //! A file is replaced whole: written beside, synced, renamed over, directory synced. So after
 //! a crash it holds either the old or the new list.
 
+use super::scrubs::ScrubRecords;
 use api::write_back::DiskChange;
 use configuration::{DiskConfig, Name, PolicyChange, VmChange};
 use durable_file::Readers;
@@ -31,6 +33,8 @@ use std::sync::Arc;
 const DISKS_VERSION: u32 = 1;
 /// The same of `settings.json`.
 const SETTINGS_VERSION: u32 = 1;
+/// The same of `scrubs.json`.
+const SCRUBS_VERSION: u32 = 1;
 const LOCK: &str = "lock";
 /// A file that is written and removed at a start, to see whether that is possible.
 const PROBE: &str = "probe";
@@ -38,6 +42,7 @@ const PROBE: &str = "probe";
 const PROBE_BYTES: usize = 8192;
 const DISKS: &str = "disks.json";
 const SETTINGS: &str = "settings.json";
+const SCRUBS: &str = "scrubs.json";
 
 /// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +101,13 @@ struct SettingsList {
     caches: BTreeMap<Name, PolicyChange>,
     #[serde(default)]
     disks: BTreeMap<Name, DiskChange>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScrubList {
+    version: u32,
+    caches: ScrubRecords,
 }
 
 /// The settings that were changed at run time.
@@ -231,6 +243,25 @@ impl StateDir {
             disks: changed.disks,
         };
         self.write(SETTINGS, &list)
+    }
+
+    /// What is remembered of scrubs.
+    ///
+    /// # Errors
+    /// If it is there and cannot be read.
+    pub(super) fn scrubs(&self) -> Result<ScrubRecords, StateError> {
+        let known = |list: &ScrubList| list.version == SCRUBS_VERSION;
+        let list: Option<ScrubList> = read(&self.dir, SCRUBS, known)?;
+        Ok(list.map_or_else(ScrubRecords::new, |list| list.caches))
+    }
+
+    /// Replaces what is remembered of scrubs, durably.
+    ///
+    /// # Errors
+    /// If it cannot be written; then the old one stands.
+    pub(super) fn set_scrubs(&self, caches: ScrubRecords) -> Result<(), StateError> {
+        let version = SCRUBS_VERSION;
+        self.write(SCRUBS, &ScrubList { version, caches })
     }
 
     fn write<T: Serialize>(&self, name: &str, content: &T) -> Result<(), StateError> {

@@ -4,9 +4,10 @@ use super::names::CacheName;
 use super::{Answer, Body, Shared, parse, to_the_end};
 use crate::Control;
 use api::advice::HostAdvice;
+use api::scrub::ScrubRequest;
 use api::types::{CacheStatus, Problem};
 use axum::extract::State;
-use axum::routing::{delete, get, patch};
+use axum::routing::{delete, get, patch, post};
 use axum::{Json, Router};
 use configuration::PolicyChange;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub(super) fn routes() -> Router<Arc<Control>> {
     Router::new()
         .route("/v1/caches/{name}/policy", patch(change_policy))
         .route("/v1/caches/{name}/settings", delete(reset_policy))
+        .route("/v1/caches/{name}/scrub", post(scrub).delete(stop_scrub))
         .route("/v1/advice", get(show_advice))
 }
 
@@ -49,6 +51,40 @@ pub(super) async fn reset_policy(
     CacheName(name): CacheName,
 ) -> Answer<CacheStatus> {
     to_the_end(async move { control.reset_policy_of(&name).await })
+        .await
+        .map(Json)
+}
+
+/// Has what is on a cache's flash read and its checksums verified, while guests are served. It goes on over restarts;
+/// while a pass is under way only its rate changes.
+#[utoipa::path(post, path = "/v1/caches/{name}/scrub", params(("name" = String, Path)),
+    request_body = ScrubRequest, responses(
+    (status = 200, description = "The cache as it is now", body = CacheStatus),
+    (status = 400, description = "The rate is no size", body = Problem),
+    (status = 404, description = "No such cache", body = Problem),
+    (status = 409, description = "Its flash is not in use", body = Problem),
+))]
+pub(super) async fn scrub(
+    State(control): Shared,
+    CacheName(name): CacheName,
+    body: Body,
+) -> Answer<CacheStatus> {
+    let asked: ScrubRequest = parse(body)?;
+    to_the_end(async move { control.scrub(&name, asked).await })
+        .await
+        .map(Json)
+}
+
+/// Ends the pass of the scrub that is under way, if there is one.
+#[utoipa::path(delete, path = "/v1/caches/{name}/scrub", params(("name" = String, Path)), responses(
+    (status = 200, description = "The cache as it is now", body = CacheStatus),
+    (status = 404, description = "No such cache", body = Problem),
+))]
+pub(super) async fn stop_scrub(
+    State(control): Shared,
+    CacheName(name): CacheName,
+) -> Answer<CacheStatus> {
+    to_the_end(async move { control.stop_scrub(&name).await })
         .await
         .map(Json)
 }

@@ -72,6 +72,8 @@ const ROWS: &[Row] = &[
     row("DELETE", "/v1/vms/{name}/settings", Names::Vm, Told::Set("took back the VM's settings")),
     row("PATCH", "/v1/caches/{name}/policy", Names::Cache, Told::Set("changed the cache's policy")),
     row("DELETE", "/v1/caches/{name}/settings", Names::Cache, Told::Set("took back the cache's policy")),
+    row("POST", "/v1/caches/{name}/scrub", Names::Cache, Told::Set("has the cache scrubbed")),
+    row("DELETE", "/v1/caches/{name}/scrub", Names::Cache, Told::Done("ended the scrub of the cache")),
     row("POST", "/v1/reload", Names::Nothing, Told::Done("had the configuration read again")),
     row("POST", "/v1/recording", Names::Nothing, Told::Done("began to record what guests ask")),
     row("DELETE", "/v1/recording", Names::Nothing, Told::Done("ended the recording")),

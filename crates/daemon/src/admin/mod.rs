@@ -165,6 +165,8 @@ pub(crate) fn metrics_router(control: Arc<Control>, shown: Shown) -> Router {
         guests::show_peers,
         caches::change_policy,
         caches::reset_policy,
+        caches::scrub,
+        caches::stop_scrub,
         caches::show_advice,
         reload::reload,
         roaming::list_roaming,

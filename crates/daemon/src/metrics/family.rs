@@ -80,6 +80,7 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
         .chain(super::latency_families::FAMILIES)
         .chain(super::front_end_families::FAMILIES)
         .chain(super::limit_families::FAMILIES)
+        .chain(super::scrub_families::FAMILIES)
         .chain(super::write_back_families::FAMILIES)
         .chain(super::roaming_families::FAMILIES)
         .chain(super::vm_families::FAMILIES)

@@ -18,6 +18,7 @@ mod process_families;
 mod reload_families;
 mod resource_families;
 mod roaming_families;
+mod scrub_families;
 mod vm_families;
 mod write_back_families;
 

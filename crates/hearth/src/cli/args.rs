@@ -7,6 +7,7 @@ use super::disks::args::Disk;
 use super::hook::args::Hook;
 use super::migrate::args::Migrate;
 use super::recover::args::Recover;
+use super::scrub::Scrub;
 use super::vms::args::Vm;
 use crate::advise::args::Advise;
 use crate::bench::args::Bench;
@@ -253,6 +254,12 @@ pub enum Cache {
     /// configuration file until it is taken back with --reset. No cached block is lost by it. Settings
     /// that contradict each other are refused, and nothing is changed.
     Set(Box<Set>),
+    /// Read what is on a cache's flash and verify its checksums, while the daemon serves
+    ///
+    /// The scrub lets guests go first, and goes on after a restart. A damaged block that its origin has is given up. One that the
+    /// origin lacks stays, and an event and the log name its disk and offset. `hearth status` shows how far the scrub is. While
+    /// it is under way the command changes its rate.
+    Scrub(Scrub),
 }
 
 /// Arguments of `cache format`.

@@ -21,6 +21,7 @@ pub mod recover;
 mod reload;
 mod render;
 mod run;
+mod scrub;
 mod serve;
 pub mod vms;
 

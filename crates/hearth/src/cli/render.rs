@@ -95,6 +95,7 @@ fn cache_status(out: &mut String, cache: &CacheStatus) -> fmt::Result {
             ),
         ),
     ]);
+    lines.extend(super::scrub::words(&cache.scrub).map(|words| ("  scrub", words)));
     lines.extend(dividing(cache));
     facts(out, &lines)
 }

@@ -2,7 +2,8 @@
 
 use super::args::{Cache, Cli, Command, Global};
 use super::{
-    adopt, caches, disks, hook, migrate, offline, overview, recover, reload, render, serve, vms,
+    adopt, caches, disks, hook, migrate, offline, overview, recover, reload, render, scrub, serve,
+    vms,
 };
 use crate::advise::host_words;
 use crate::group::args::Group;
@@ -93,7 +94,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Adopt(_)
         | Command::Hook(_)
         | Command::Advise(_)
-        | Command::Cache(Cache::Set(_))
+        | Command::Cache(Cache::Set(_) | Cache::Scrub(_))
         | Command::Disk(_)
         | Command::Migrate(_)
         | Command::Xml(_)
@@ -140,6 +141,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
         Command::Vm(vm) => vms::run(&client, global, vm).await,
         Command::Xml(args) => xml::run(&client, args, global.json).await,
         Command::Cache(Cache::Set(set)) => caches::set(&client, global, set).await,
+        Command::Cache(Cache::Scrub(asked)) => scrub::run(&client, global, asked).await,
         Command::Resources(arguments) => {
             let path = format!("/v1/resources?samples={}", arguments.samples);
             let known: Resources = client.get(&path).await?;

@@ -7,6 +7,8 @@
 pub mod args;
 mod words;
 
+pub(crate) use words::time;
+
 use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::shown;
 use api::client::{Client, ClientError};

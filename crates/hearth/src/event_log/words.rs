@@ -44,7 +44,7 @@ pub(super) fn one(out: &mut String, of: &Event) -> fmt::Result {
 }
 
 /// A time in UTC, to the second.
-fn time(seconds_since_1970: f64) -> String {
+pub(crate) fn time(seconds_since_1970: f64) -> String {
     let seconds = units::number::count_near(seconds_since_1970.floor().max(0.0));
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     let (year, month, day) = date(seconds / DAY_SECONDS);

@@ -59,6 +59,25 @@ impl Progress {
         bar.set_position(done);
     }
 
+    /// So many of a known number of something are done.
+    pub(crate) fn part_of(&mut self, done: u64, total: u64, things: &str) {
+        if self.since.elapsed() < PATIENCE {
+            return;
+        }
+        let message = self.message;
+        let bar = self.bar.get_or_insert_with(|| {
+            let style = ProgressStyle::with_template(&format!(
+                "{{msg}} [{{wide_bar}}] {{human_pos}}/{{human_len}} {things} {{eta}}"
+            ))
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::new(total)
+                .with_style(style)
+                .with_message(message)
+        });
+        bar.set_length(total);
+        bar.set_position(done);
+    }
+
     /// That many blocks of an unknown number are done.
     pub(crate) fn count(&mut self, done: u64) {
         self.count_of(done, "blocks");
