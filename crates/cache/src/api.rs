@@ -1,7 +1,7 @@
 //! What goes into a cache and what comes out of it.
 
 use crate::loan::{Borrowed, LoanId, NotLent};
-use crate::scrub::ScrubPass;
+use crate::scrubbed::ScrubPass;
 use crate::shipment::Shipment;
 use crate::write_back::{Follower, OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};

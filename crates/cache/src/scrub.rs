@@ -25,57 +25,12 @@ use crate::limits::{
 };
 use crate::ports::Ports;
 use crate::purpose::{ReadPurpose, ScrubRead};
+use crate::scrubbed::{ScrubPass, ScrubStatus, Scrubbed};
 use block_io::{Buf, PAGE_BYTES};
 use block_store::{Purpose, Resident, Residents, SegmentUse, Store};
 use flash_format::SegmentIndex;
 use std::collections::VecDeque;
 use units::{BLOCK_BYTES, Bytes, Duration, FlashSlot, Instant};
-
-/// What was examined and found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scrubbed {
-    /// Blocks that were read and judged.
-    pub blocks: u64,
-    /// Blocks that are damaged or unreadable, and were given up: their origins have them.
-    pub damaged_clean: u64,
-    /// Blocks that are damaged or unreadable and that no origin has.
-    pub damaged_dirty: u64,
-    /// Segments whose list of blocks is damaged: the blocks in them were not examined.
-    pub damaged_lists: u64,
-}
-
-impl Scrubbed {
-    fn add(&mut self, more: Self) {
-        self.blocks += more.blocks;
-        self.damaged_clean += more.damaged_clean;
-        self.damaged_dirty += more.damaged_dirty;
-        self.damaged_lists += more.damaged_lists;
-    }
-}
-
-/// How far a pass is: what it needs to go on after a restart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScrubPass {
-    /// The segment that it examines now, or next.
-    pub segment: u32,
-    /// What it has found before that segment.
-    pub found: Scrubbed,
-}
-
-/// What there is to see of the scrub.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScrubStatus {
-    /// How far the pass under way is, and its rate in bytes a second; none if there is none.
-    pub pass: Option<(ScrubPass, Bytes)>,
-    /// Segments that a pass goes through; zero without a flash in use.
-    pub segments: u32,
-    /// What all passes have found since the cache was opened.
-    pub total: Scrubbed,
-    /// Passes that went through all segments since the cache was opened.
-    pub whole_passes: u64,
-    /// What the last of those found.
-    pub last: Scrubbed,
-}
 
 /// A pass that is under way.
 struct Pass {
@@ -209,7 +164,7 @@ impl<'a> Scrubber<'a> {
     }
 
     /// What the scrub has read has come, or `None`: it could not be read.
-    pub(crate) fn read_done(&mut self, read: ScrubRead, bytes: Option<Buf>) {
+    pub(crate) fn read_done(&mut self, read: ScrubRead, bytes: Option<&Buf>) {
         self.scrub.is_reading = false;
         if let (Some(slot), Some(flash)) = (read.slot, self.flash.with_logs_mut()) {
             flash.unpin(slot);
@@ -220,23 +175,12 @@ impl<'a> Scrubber<'a> {
         if let (Some(pass), Some(flash)) = (pass, self.flash.as_mut()) {
             let before = pass.here;
             match read.slot {
-                None => pass.list_read(flash, self.ports, bytes.as_ref()),
-                Some(_) => pass.run_read(flash, self.ports, bytes.as_ref()),
+                None => pass.list_read(flash, self.ports, bytes),
+                Some(_) => pass.run_read(flash, self.ports, bytes),
             }
             self.scrub.total.add(pass.here.since(before));
         }
         self.step();
-    }
-}
-
-impl Scrubbed {
-    fn since(self, before: Self) -> Self {
-        Self {
-            blocks: self.blocks - before.blocks,
-            damaged_clean: self.damaged_clean - before.damaged_clean,
-            damaged_dirty: self.damaged_dirty - before.damaged_dirty,
-            damaged_lists: self.damaged_lists - before.damaged_lists,
-        }
     }
 }
 
@@ -274,15 +218,13 @@ impl Pass {
                 return Some(Bytes::new(count as u64 * BLOCK_BYTES));
             }
             let segment = self.enter_next(flash)?;
-            match Residents::from(&*flash).of_open(segment) {
-                Some(left) => self.left = left.into(),
-                None => {
-                    let tag = tag_of(number, None);
-                    Residents::from(&*flash).read_footer(&mut ports.store, segment, tag);
-                    let pages = flash.facts().geometry().footer_pages();
-                    return Some(Bytes::new(u64::from(pages) * BLOCK_BYTES));
-                }
-            }
+            let Some(left) = Residents::from(&*flash).of_open(segment) else {
+                let tag = tag_of(number, None);
+                Residents::from(&*flash).read_footer(&mut ports.store, segment, tag);
+                let pages = flash.facts().geometry().footer_pages();
+                return Some(Bytes::new(u64::from(pages) * BLOCK_BYTES));
+            };
+            self.left = left.into();
         }
     }
 
@@ -333,12 +275,11 @@ impl Pass {
             return;
         }
         let left = footer.and_then(|footer| Residents::from(flash).of_footer(at, footer));
-        match left {
-            Some(left) => self.left = left.into(),
-            None => {
-                self.here.damaged_lists += 1;
-                flash.footer_is_damaged(&mut ports.store, at);
-            }
+        if let Some(left) = left {
+            self.left = left.into();
+        } else {
+            self.here.damaged_lists += 1;
+            flash.footer_is_damaged(&mut ports.store, at);
         }
     }
 

@@ -54,7 +54,7 @@ impl Cache {
             Purpose::Caller(ReadPurpose::Scrub(read)) => {
                 self.state
                     .scrubber()
-                    .read_done(read, done.buf.filter(|_| done.result.is_ok()));
+                    .read_done(read, done.buf.as_ref().filter(|_| done.result.is_ok()));
             }
             Purpose::Store(own) => self.store_done(own, done.result.is_ok(), done.buf),
         }
