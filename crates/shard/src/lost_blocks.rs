@@ -30,10 +30,10 @@ impl LostBlocks {
         block: Option<BlockIndex>,
         flash_offset: Offset,
     ) {
+        const KIND: FailureKind = FailureKind::FlashDamaged;
         if !self.tells(flash_offset) {
             return;
         }
-        const KIND: FailureKind = FailureKind::FlashDamaged;
         tracing::error!(
             event = EventKind::DirtyDamaged.word(),
             kind = KIND.name(), message_id = KIND.message_id(), disk,
