@@ -25,8 +25,8 @@ const FLASH_MIB: u64 = 1536;
 /// How a verb is asked.
 #[derive(Clone, Copy)]
 enum Ask {
-    /// Of the admin API: method, path and body.
-    Api(&'static str, &'static str, &'static str),
+    /// Of the admin API: method and path, and the body.
+    Api(&'static str, &'static str),
     /// Of the admin API, with the body of an attachment.
     Attach,
     /// Of the admin API, with the body of a recording.
@@ -39,17 +39,12 @@ enum Ask {
 /// as well; other words in capitals are files.
 struct Verb(&'static str, Ask);
 
-const fn api(words: &'static str, method: &'static str, path: &'static str) -> Verb {
-    Verb(words, Ask::Api(method, path, ""))
+const fn api(words: &'static str, request: &'static str) -> Verb {
+    Verb(words, Ask::Api(request, ""))
 }
 
-const fn sent(
-    words: &'static str,
-    method: &'static str,
-    path: &'static str,
-    body: &'static str,
-) -> Verb {
-    Verb(words, Ask::Api(method, path, body))
+const fn sent(words: &'static str, request: &'static str, body: &'static str) -> Verb {
+    Verb(words, Ask::Api(request, body))
 }
 
 const fn command(words: &'static str) -> Verb {
@@ -63,152 +58,126 @@ const LARGER: &str = r#"{"write_back":{"dirty_max":"17MiB"}}"#;
 
 /// Every verb that talks to the daemon or touches its files.
 const VERBS: &[Verb] = &[
-    api("disk show NAME", "GET", "/v1/disks/NAME"),
+    api("disk show NAME", "GET /v1/disks/NAME"),
     Verb("disk attach NAME --origin ORIGIN", Ask::Attach),
     api(
         "disk attach NAME --without-store",
-        "POST",
-        "/v1/disks/NAME/attach?without_store=true",
+        "POST /v1/disks/NAME/attach?without_store=true",
     ),
     sent(
         "disk set NAME --write-policy through",
-        "PATCH",
-        "/v1/disks/NAME",
+        "PATCH /v1/disks/NAME",
         THROUGH,
     ),
     sent(
         "disk set NAME --dirty-max 17MiB",
-        "PATCH",
-        "/v1/disks/NAME",
+        "PATCH /v1/disks/NAME",
         LARGER,
     ),
-    api("disk set NAME --reset", "DELETE", "/v1/disks/NAME/settings"),
-    api("disk drop NAME", "POST", "/v1/disks/NAME/drop"),
-    api("disk resize NAME", "POST", "/v1/disks/NAME/resize"),
+    api("disk set NAME --reset", "DELETE /v1/disks/NAME/settings"),
+    api("disk drop NAME", "POST /v1/disks/NAME/drop"),
+    api("disk resize NAME", "POST /v1/disks/NAME/resize"),
     api(
         "disk flush NAME --wait",
-        "POST",
-        "/v1/disks/NAME/flush?wait=true",
+        "POST /v1/disks/NAME/flush?wait=true",
     ),
-    api("disk barrier NAME", "POST", "/v1/disks/NAME/barrier"),
-    api("disk detach NAME", "DELETE", "/v1/disks/NAME"),
+    api("disk barrier NAME", "POST /v1/disks/NAME/barrier"),
+    api("disk detach NAME", "DELETE /v1/disks/NAME"),
     api(
         "disk detach NAME --keep",
-        "DELETE",
-        "/v1/disks/NAME?dirty=keep",
+        "DELETE /v1/disks/NAME?dirty=keep",
     ),
     api(
         "disk detach NAME --flush",
-        "DELETE",
-        "/v1/disks/NAME?dirty=flush",
+        "DELETE /v1/disks/NAME?dirty=flush",
     ),
     api(
         "disk detach NAME --flush --erase",
-        "DELETE",
-        "/v1/disks/NAME?dirty=flush&erase=true",
+        "DELETE /v1/disks/NAME?dirty=flush&erase=true",
     ),
     api(
         "disk detach NAME --erase",
-        "DELETE",
-        "/v1/disks/NAME?erase=true",
+        "DELETE /v1/disks/NAME?erase=true",
     ),
     api(
         "disk detach NAME --drop-dirty --yes-lose-data",
-        "DELETE",
-        "/v1/disks/NAME?dirty=drop&yes_lose_data=true",
+        "DELETE /v1/disks/NAME?dirty=drop&yes_lose_data=true",
     ),
-    api("disk list", "GET", "/v1/disks"),
+    api("disk list", "GET /v1/disks"),
     command("xml --disk NAME"),
     command("adopt --domain DOMAIN_OF_NAME"),
     command("hook prepare --domain DOMAIN_OF_NAME"),
     command("hook release --domain DOMAIN_OF_NAME"),
-    api("migrate list", "GET", "/v1/roaming"),
-    api("migrate show NAME", "GET", "/v1/roaming/NAME"),
+    api("migrate list", "GET /v1/roaming"),
+    api("migrate show NAME", "GET /v1/roaming/NAME"),
     command("migrate check NAME --here"),
     command("migrate prepare NAME --here"),
     command("migrate set NAME --strategy none"),
     command("migrate abort NAME"),
     api(
         "migrate take NAME --yes-its-owner-is-dead",
-        "POST",
-        "/v1/roaming/NAME/take?yes_its_owner_is_dead=true",
+        "POST /v1/roaming/NAME/take?yes_its_owner_is_dead=true",
     ),
     api(
         "migrate take NAME --yes-its-owner-is-dead --lose-dirty",
-        "POST",
-        "/v1/roaming/NAME/take?yes_its_owner_is_dead=true&lose_dirty=true",
+        "POST /v1/roaming/NAME/take?yes_its_owner_is_dead=true&lose_dirty=true",
     ),
-    api("vm list", "GET", "/v1/vms"),
-    api("vm show NAME", "GET", "/v1/vms/NAME"),
+    api("vm list", "GET /v1/vms"),
+    api("vm show NAME", "GET /v1/vms/NAME"),
     sent(
         "vm set NAME --weight 200",
-        "PATCH",
-        "/v1/vms/NAME",
+        "PATCH /v1/vms/NAME",
         r#"{"weight":200}"#,
     ),
-    api("vm set NAME --reset", "DELETE", "/v1/vms/NAME/settings"),
+    api("vm set NAME --reset", "DELETE /v1/vms/NAME/settings"),
     sent(
         "cache set flash --hysteresis 0.2",
-        "PATCH",
-        "/v1/caches/flash/policy",
+        "PATCH /v1/caches/flash/policy",
         r#"{"hysteresis":0.2}"#,
     ),
     api(
         "cache set flash --reset",
-        "DELETE",
-        "/v1/caches/flash/settings",
+        "DELETE /v1/caches/flash/settings",
     ),
     sent(
         "cache scrub flash --rate 1MiB",
-        "POST",
-        "/v1/caches/flash/scrub",
+        "POST /v1/caches/flash/scrub",
         r#"{"rate":"1MiB"}"#,
     ),
-    api(
-        "cache scrub flash --stop",
-        "DELETE",
-        "/v1/caches/flash/scrub",
-    ),
-    api("overview", "GET", "/v1/overview"),
-    api("status", "GET", "/v1/status"),
-    api("reload", "POST", "/v1/reload"),
+    api("cache scrub flash --stop", "DELETE /v1/caches/flash/scrub"),
+    api("overview", "GET /v1/overview"),
+    api("status", "GET /v1/status"),
+    api("reload", "POST /v1/reload"),
     command("top --once --interval 200ms"),
-    api("resources", "GET", "/v1/resources"),
-    api("cluster status", "GET", "/v1/cluster"),
-    api("cluster settings", "GET", "/v1/cluster/settings"),
+    api("resources", "GET /v1/resources"),
+    api("cluster status", "GET /v1/cluster"),
+    api("cluster settings", "GET /v1/cluster/settings"),
     sent(
         "cluster set --mode advise",
-        "POST",
-        "/v1/cluster/settings",
+        "POST /v1/cluster/settings",
         r#"{"mode":"advise"}"#,
     ),
-    api("events", "GET", "/v1/events"),
-    api("move list", "GET", "/v1/cluster/moves"),
-    api("move show NAME", "GET", "/v1/cluster/moves/NAME"),
+    api("events", "GET /v1/events"),
+    api("move list", "GET /v1/cluster/moves"),
+    api("move show NAME", "GET /v1/cluster/moves/NAME"),
     sent(
         "move start NAME --to HOST",
-        "POST",
-        "/v1/cluster/moves/NAME",
+        "POST /v1/cluster/moves/NAME",
         r#"{"to":"HOST"}"#,
     ),
-    api(
-        "move approve NAME",
-        "POST",
-        "/v1/cluster/moves/NAME/approve",
-    ),
-    api("move cancel NAME", "POST", "/v1/cluster/moves/NAME/cancel"),
-    api("move clear NAME", "POST", "/v1/cluster/moves/NAME/clear"),
+    api("move approve NAME", "POST /v1/cluster/moves/NAME/approve"),
+    api("move cancel NAME", "POST /v1/cluster/moves/NAME/cancel"),
+    api("move clear NAME", "POST /v1/cluster/moves/NAME/clear"),
     api(
         "group run --traffic CSV --vms CSV --link-rate 1Gbit --to HOST",
-        "GET",
-        "/v1/cluster",
+        "GET /v1/cluster",
     ),
-    api("plan --dry-run", "GET", "/v1/cluster/loads"),
-    sent("monitor", "POST", "/v1/resources/readings", READING),
-    api("advise --host", "GET", "/v1/advice"),
+    api("plan --dry-run", "GET /v1/cluster/loads"),
+    sent("monitor", "POST /v1/resources/readings", READING),
+    api("advise --host", "GET /v1/advice"),
     Verb("trace record -o TRACE --disk NAME", Ask::Record),
-    api("trace record --status", "GET", "/v1/recording"),
-    api("trace record --stop", "DELETE", "/v1/recording"),
+    api("trace record --status", "GET /v1/recording"),
+    api("trace record --stop", "DELETE /v1/recording"),
     command("support bundle --list"),
     command("serve --config CONFIG --check-config"),
     command("serve --config CONFIG"),
@@ -448,7 +417,10 @@ impl Api {
     fn verb(&self, at: usize) -> anyhow::Result<String> {
         let (name, file) = (disk(at), self.file(at));
         let (status, code) = match VERBS[at].1 {
-            Ask::Api(method, path, body) => self.ask(method, &path.replace("NAME", &name), body)?,
+            Ask::Api(request, body) => {
+                let (method, path) = request.split_once(' ').context("a method and a path")?;
+                self.ask(method, &path.replace("NAME", &name), body)?
+            }
             Ask::Attach => {
                 let body = serde_json::json!({
                     "name": name, "origin": { "nbd": uri(&self.origin, at) }, "write_policy": "back",

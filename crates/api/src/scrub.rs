@@ -21,7 +21,7 @@ pub struct ScrubFound {
     pub damaged_clean_blocks: u64,
     /// Of those, damaged ones that no origin has: they stay, and reads of them fail.
     pub damaged_dirty_blocks: u64,
-    /// Segments whose list of blocks is damaged, so that the blocks in them were not examined.
+    /// Segments whose list of blocks is damaged, so that some of their clean blocks were not examined.
     pub damaged_lists: u64,
 }
 

@@ -12,17 +12,21 @@ pub enum Effect {
     Flash(FlashOp),
     /// Tell this to retained memory, at once.
     Retain(RetainedUpdate),
-    /// Say that a block came from flash and is not what was written there.
-    Damaged {
-        /// Whose block.
-        disk: DiskSlot,
-        /// Which block, where that is known.
-        block: Option<BlockIndex>,
-        /// Where on the flash it was read, in bytes.
-        at: Offset,
-        /// Whether the origin lacks the block: nobody has what was written.
-        is_dirty: bool,
-    },
+    /// Say what on flash is not what was written there.
+    Damaged(Damage),
+}
+
+/// Something on flash is not what was written there, or cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Whose it is.
+    pub disk: DiskSlot,
+    /// Which block it is; none: a segment's list of blocks, or a block whose number is not known.
+    pub block: Option<BlockIndex>,
+    /// Where on the flash it was read, in bytes.
+    pub at: Offset,
+    /// Whether the origin lacks the block: nobody has what was written.
+    pub is_dirty: bool,
 }
 
 /// What an operation of the flash is for.

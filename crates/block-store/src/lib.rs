@@ -66,6 +66,7 @@ mod store;
 mod table_writes;
 mod trust;
 mod trusted;
+mod walk;
 mod write_count;
 mod writer;
 
@@ -75,7 +76,7 @@ pub use config::Config;
 pub use dirty::{DirtyDisk, DirtyDisks};
 pub use disks::{Served, slots};
 pub use durability::Origins;
-pub use effects::{Effect, Own, Purpose};
+pub use effects::{Damage, Effect, Own, Purpose};
 pub use encryption::Ciphers;
 pub use facts::{Committed, SegmentCounts};
 pub use format::{FormatOptions, format};
@@ -93,8 +94,8 @@ pub use segment_log::FlashWritten;
 pub use stats::{NotTaken, Stats};
 pub use store::simulated;
 pub use store::{
-    Contents, Facts, Freeing, Location, Progress, Resident, Residents, SegmentUse, Shares, Store,
-    TableChanges, Taken, WriteBack,
+    Condemning, Contents, Facts, Freeing, Location, Progress, Resident, Residents, SegmentUse,
+    Shares, Store, TableChanges, Taken, WriteBack,
 };
 pub use write_count::WriteCount;
 pub use writer::NoRoom;

@@ -4,7 +4,7 @@
 //! left there. A caller has effects of its own, and their order counts: a reply must not overtake what
 //! retained memory is told. So they are in one queue with the store's ([`Tag`]).
 
-use crate::effects::{Effect, Errand, Own, Purpose};
+use crate::effects::{Damage, Effect, Errand, Own, Purpose};
 use crate::retained::RetainedUpdate;
 use crate::stats::Stats;
 use crate::write_count::WriteCount;
@@ -284,21 +284,10 @@ impl<T: Tag> Ports<T> {
         !self.moved.is_empty()
     }
 
-    /// A copy on flash is not what was written there; a dirty one is all that there is of its block.
-    pub fn damaged(
-        &mut self,
-        disk: DiskSlot,
-        block: Option<BlockIndex>,
-        at: Offset,
-        is_dirty: bool,
-    ) {
+    /// Something on flash is not what was written there.
+    pub fn damaged(&mut self, damage: Damage) {
         self.stats.checksum_mismatches += 1;
-        self.device.push(Effect::Damaged {
-            disk,
-            block,
-            at,
-            is_dirty,
-        });
+        self.device.push(Effect::Damaged(damage));
     }
 
     /// Asks for the store to be looked at again at `at`, or earlier.

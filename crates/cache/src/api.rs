@@ -5,9 +5,9 @@ use crate::scrubbed::ScrubPass;
 use crate::shipment::Shipment;
 use crate::write_back::{Follower, OfDirty, WriteBack};
 use block_io::{FlashOp, IoError, OriginOp, Payload, Slice, Token, Verb};
-use block_store::{LockReason, RetainedUpdate};
+use block_store::{Damage, LockReason, RetainedUpdate};
 use smallvec::SmallVec;
-use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, Offset, TenantSlot};
+use units::{BlockIndex, Bytes, DiskId, DiskSlot, Duration, TenantSlot};
 
 /// Names a guest's request. Its issuer chooses it and knows it again in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -401,16 +401,7 @@ pub enum Effect {
     Retain(RetainedUpdate),
     /// Say that a block came from flash and is not what was written there. Nothing is asked of the
     /// driver: the cache has given the copy up, and serves the origin's bytes or an error.
-    Damaged {
-        /// Whose block.
-        disk: DiskSlot,
-        /// Which block, where that is known.
-        block: Option<BlockIndex>,
-        /// Where on the flash it was read, in bytes.
-        at: Offset,
-        /// Whether the origin lacks the block: nobody has what was written.
-        is_dirty: bool,
-    },
+    Damaged(Damage),
     /// Tell the guest of a disk, which wants to know ([`crate::Cache::guest`]), that these blocks are in memory because
     /// they will be read. It is no loss if that cannot be said.
     Expected {

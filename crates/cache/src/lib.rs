@@ -92,7 +92,7 @@ pub use api::{
 };
 pub use block_io::Verb;
 pub use block_store::{
-    ColdReason, Committed, DirtyReport, FormatOptions, FoundBytes, FoundRecord, FoundWhat,
+    ColdReason, Committed, Damage, DirtyReport, FormatOptions, FoundBytes, FoundRecord, FoundWhat,
     LeftChunk, LockReason, LogReport, OpenError, RetainedUpdate, SegmentCounts, format,
 };
 pub use cache::{Cache, Facts, Guest, Kept, Mode, Status};

@@ -31,17 +31,7 @@ impl From<block_store::Effect> for Effect {
         match effect {
             block_store::Effect::Flash(op) => Self::Flash(op),
             block_store::Effect::Retain(what) => Self::Retain(what),
-            block_store::Effect::Damaged {
-                disk,
-                block,
-                at,
-                is_dirty,
-            } => Self::Damaged {
-                disk,
-                block,
-                at,
-                is_dirty,
-            },
+            block_store::Effect::Damaged(damage) => Self::Damaged(damage),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::ports::Ports;
 use crate::purpose::{LoanRead, ReadPurpose, RecordRead};
 use crate::shipment::{Shipment, Shipped, ShippedWhat};
 use block_io::{Buf, IoError, PAGE_BYTES, Payload, Slice};
-use block_store::{Location, Store};
+use block_store::{Damage, Location, Store};
 use dirty_log::{DirtyLog, RecordNumber, What};
 use slab::Slab;
 use units::{BLOCK_BYTES, BlockIndex, DiskId, DiskSlot, FlashSlot};
@@ -255,7 +255,11 @@ fn verified(
     if flash.is_whole(slot, &page) || !holds(Guard::VerifyBeforeShip) {
         return Some(flash.ciphers().shown(ports.pool(), disk, block, page));
     }
-    let at = flash.facts().geometry().slot_offset(slot);
-    ports.store.damaged(disk, Some(block), at, true);
+    ports.store.damaged(Damage {
+        disk,
+        block: Some(block),
+        at: flash.facts().geometry().slot_offset(slot),
+        is_dirty: true,
+    });
     None
 }

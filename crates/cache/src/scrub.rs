@@ -1,7 +1,7 @@
 //! The scrub: reads what is on flash while guests are served, and sees whether it is what was written.
 //!
 //! ```text
-//!  segment ─► which blocks lie there (footer, or memory while it is filled)
+//!  segment ─► which blocks lie there (memory while it is filled; footer; without one, the headers of its chunks)
 //!     ▲          └─► run of blocks ─► read ─► each block: checksum ─┬─ right
 //!     │                  ▲                                          └─ wrong, unreadable ─► told; given up if clean
 //!     └── none is left ──┴── one is left, and the pace allows it
@@ -27,10 +27,18 @@ use crate::ports::Ports;
 use crate::purpose::{ReadPurpose, ScrubRead};
 use crate::scrubbed::{ScrubPass, ScrubStatus, Scrubbed};
 use block_io::{Buf, PAGE_BYTES};
-use block_store::{Purpose, Resident, Residents, SegmentUse, Store};
+use block_store::{Condemning, Purpose, Resident, Residents, SegmentUse, Store};
 use flash_format::SegmentIndex;
 use std::collections::VecDeque;
 use units::{BLOCK_BYTES, Bytes, Duration, FlashSlot, Instant};
+
+/// A part of what says which blocks lie in a segment.
+#[derive(Clone, Copy)]
+enum List {
+    Footer,
+    /// The header of a chunk, at this page of the segment.
+    Header(u32),
+}
 
 /// A pass that is under way.
 struct Pass {
@@ -41,6 +49,8 @@ struct Pass {
     here: Scrubbed,
     /// Which segment that is; none before the first.
     at: Option<SegmentUse>,
+    /// What of its list of blocks is read next; none: the list is known.
+    list: Option<List>,
     /// What is left to be read of it, in the order of slots.
     left: VecDeque<Resident>,
     /// How many of those are read one by one, since reading them together has failed.
@@ -121,6 +131,7 @@ impl<'a> Scrubber<'a> {
             before: from,
             here: Scrubbed::default(),
             at: None,
+            list: None,
             left: VecDeque::new(),
             singly: 0,
             reading: Vec::new(),
@@ -210,6 +221,9 @@ impl Pass {
     /// through all segments.
     fn read(&mut self, flash: &mut Store, ports: &mut Ports, number: u64) -> Option<Bytes> {
         loop {
+            if let (Some(at), Some(list)) = (self.at, self.list) {
+                return Some(read_list(flash, ports, at, list, tag_of(number, None)));
+            }
             if self.next_run(flash) {
                 let (slot, count) = (self.reading[0].slot, self.reading.len());
                 let tag = tag_of(number, Some(slot));
@@ -218,18 +232,16 @@ impl Pass {
                 return Some(Bytes::new(count as u64 * BLOCK_BYTES));
             }
             let segment = self.enter_next(flash)?;
-            let Some(left) = Residents::from(&*flash).of_open(segment) else {
-                let tag = tag_of(number, None);
-                Residents::from(&*flash).read_footer(&mut ports.store, segment, tag);
-                let pages = flash.facts().geometry().footer_pages();
-                return Some(Bytes::new(u64::from(pages) * BLOCK_BYTES));
-            };
-            self.left = left.into();
+            match Residents::from(&*flash).of_open(segment) {
+                Some(left) => self.left = left.into(),
+                None => self.list = Some(List::Footer),
+            }
         }
     }
 
     /// Goes to the next segment in which something lies.
     fn enter_next(&mut self, flash: &Store) -> Option<SegmentUse> {
+        self.list = None;
         if let Some(done) = self.at.take() {
             self.before.segment = done.segment().get() + 1;
             self.before.found.add(std::mem::take(&mut self.here));
@@ -269,17 +281,49 @@ impl Pass {
         !self.reading.is_empty()
     }
 
-    fn list_read(&mut self, flash: &Store, ports: &mut Ports, footer: Option<&Buf>) {
-        let Some(at) = self.at else { return };
-        if !Residents::from(flash).is_current(at) {
-            return;
+    /// A part of the list of the segment's blocks has come.
+    fn list_read(&mut self, flash: &Store, ports: &mut Ports, bytes: Option<&Buf>) {
+        let residents = Residents::from(flash);
+        let Some(list) = self.list.take() else { return };
+        let at = self.at.filter(|at| residents.is_current(*at));
+        let Some(at) = at else { return };
+        match list {
+            List::Footer => {
+                let left = bytes.and_then(|footer| residents.of_footer(at, footer));
+                match left {
+                    Some(left) => self.left = left.into(),
+                    None => self.list = Some(List::Header(0)),
+                }
+            }
+            List::Header(page) => {
+                let chunk = bytes.and_then(|header| residents.of_chunk(at, page, header));
+                let (more, next) = chunk.unwrap_or_default();
+                self.left.extend(more);
+                self.list = next.map(List::Header);
+                if next.is_none() {
+                    self.walked(residents, ports, at);
+                }
+            }
         }
-        let left = footer.and_then(|footer| Residents::from(flash).of_footer(at, footer));
-        if let Some(left) = left {
-            self.left = left.into();
-        } else {
+    }
+
+    /// The headers of a segment's chunks have been read.
+    fn walked(&mut self, residents: Residents<'_>, ports: &mut Ports, at: SegmentUse) {
+        let clean = residents.clean(at);
+        let known = self.left.make_contiguous();
+        let mut missing = residents.dirty(at);
+        missing.retain(|dirty| {
+            known
+                .binary_search_by_key(&dirty.slot, |one| one.slot)
+                .is_err()
+        });
+        if known.len() < clean || !missing.is_empty() {
+            self.left.extend(missing);
+            self.left
+                .make_contiguous()
+                .sort_unstable_by_key(|one| one.slot);
             self.here.damaged_lists += 1;
-            flash.footer_is_damaged(&mut ports.store, at);
+            residents.list_is_damaged(&mut ports.store, at);
         }
     }
 
@@ -307,14 +351,34 @@ impl Pass {
             } else {
                 self.here.damaged_clean += 1;
             }
-            flash.give_up(
-                &mut ports.store,
-                resident.disk,
-                resident.block,
-                resident.slot,
-            );
+            let Resident {
+                disk, block, slot, ..
+            } = resident;
+            Condemning::from(&mut *flash).copy(&mut ports.store, disk, block, slot);
         }
     }
+}
+
+/// Reads a part of the list of a segment's blocks; how many bytes.
+fn read_list(
+    flash: &Store,
+    ports: &mut Ports,
+    at: SegmentUse,
+    list: List,
+    tag: ReadPurpose,
+) -> Bytes {
+    let residents = Residents::from(flash);
+    let pages = match list {
+        List::Footer => {
+            residents.read_footer(&mut ports.store, at, tag);
+            flash.facts().geometry().footer_pages()
+        }
+        List::Header(page) => {
+            residents.read_header(&mut ports.store, at, page, tag);
+            1
+        }
+    };
+    Bytes::new(u64::from(pages) * BLOCK_BYTES)
 }
 
 fn tag_of(pass: u64, slot: Option<FlashSlot>) -> ReadPurpose {

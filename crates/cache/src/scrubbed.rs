@@ -11,7 +11,7 @@ pub struct Scrubbed {
     pub damaged_clean: u64,
     /// Blocks that are damaged or unreadable and that no origin has.
     pub damaged_dirty: u64,
-    /// Segments whose list of blocks is damaged: the blocks in them were not examined.
+    /// Segments whose list of blocks is damaged: some of their clean blocks were not examined.
     pub damaged_lists: u64,
 }
 

@@ -151,7 +151,7 @@ impl Bench {
                         cache.origin_done(done, self.now);
                     }
                     Effect::Own { token, .. } => cache.owned(token, true, self.now),
-                    Effect::Damaged { .. } | Effect::Expected { .. } => {}
+                    Effect::Damaged(_) | Effect::Expected { .. } => {}
                     other => ended = Some(other),
                 }
             }

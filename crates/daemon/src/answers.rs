@@ -2,7 +2,7 @@
 
 use super::keys;
 use super::registry::{Entry, Phase};
-use super::scrubs;
+use super::scrub_records;
 use super::settings;
 use super::shards::{Pulse, Shard};
 use api::front_ends::{RequestMemory, VhostUser};
@@ -137,7 +137,7 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
         flash_errors: stats.flash_errors,
         flash_timeouts: stats.flash_timeouts,
         flash_taken_back: stats.flash_taken_back,
-        scrub: scrubs::status(&status.scrub),
+        scrub: scrub_records::status(&status.scrub),
         flash_latency: FlashLatency {
             read: latency(&status.flash_latency.read),
             write: latency(&status.flash_latency.write),

@@ -4,7 +4,7 @@
 use super::disk_book::DiskBook;
 use super::policies::PolicyBook;
 use super::registry::{Phase, Registry};
-use super::scrubs::Scrubs;
+use super::scrub_records::Scrubs;
 use super::state::{Changed, StateDir, StateError};
 use super::vms::VmBook;
 use api::problem::ProblemKind;

@@ -15,22 +15,18 @@
 use super::admin::{self, Shown};
 use super::assembly::{Daemon, assemble};
 use super::attach_at_start::attach_at_start;
+use super::background::{keep_history, keep_watch};
 use super::cluster::Cluster;
 use super::control::Control;
-use super::debts::settle_debts;
 use super::error::{ServeError, ServeErrorKind};
 use super::event_log::{EventLog, Lines};
-use super::history::History;
 use super::ledger;
 use super::listen::{self, ListenError, NbdListener};
 use super::log;
-use super::lost_locks::watch_locks;
 use super::own_process::OwnProcess;
-use super::registry::Entry;
 use super::reload::Reloader;
 use super::renewal::Renewal;
 use super::roaming::Roaming;
-use super::scrubs::keep_scrubbing;
 use super::service::{self, Inherited};
 use super::settings::runtime_dir;
 use super::shards::Pulse;
@@ -42,12 +38,11 @@ use axum::Router;
 use configuration::{Address, Config, DiskConfig, LogFormat, Switch};
 use events::EventKind;
 use nbd_server::Server;
-use shard::{LockWatch, ShardHandle};
+use shard::ShardHandle;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -349,20 +344,6 @@ async fn serve_tcp(
         () = admin::told(&mut ends) => return,
     };
     admin::serve(listener, router, |_| None, ends).await;
-}
-
-/// Watches the locks of disks, tells the cluster's store what it has yet to be told, and keeps scrubs going.
-fn keep_watch(control: &Arc<Control>, new_locks: UnboundedReceiver<(Entry, LockWatch)>) {
-    tokio::spawn(watch_locks(Arc::clone(control), new_locks));
-    tokio::spawn(settle_debts(Arc::clone(control)));
-    tokio::spawn(keep_scrubbing(Arc::clone(control)));
-}
-
-/// Begins to take points for the charts.
-fn keep_history(config: &Config, control: &Arc<Control>) -> Arc<History> {
-    let history = Arc::new(History::new(&config.web));
-    tokio::spawn(Arc::clone(&history).keep(Arc::clone(control)));
-    history
 }
 
 /// Attaches the disks of the configuration and the remembered ones. Returns when the caches are

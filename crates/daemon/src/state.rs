@@ -14,7 +14,7 @@
 //! A file is replaced whole: written beside, synced, renamed over, directory synced. So after
 //! a crash it holds either the old or the new list.
 
-use super::scrubs::ScrubRecords;
+use super::scrub_records::ScrubRecords;
 use api::write_back::DiskChange;
 use configuration::{DiskConfig, Name, PolicyChange, VmChange};
 use durable_file::Readers;

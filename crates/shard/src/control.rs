@@ -8,6 +8,7 @@ mod hints;
 mod images;
 mod limits;
 mod roaming;
+mod scrub;
 
 pub use hints::GuestHandle;
 pub(crate) use hints::OfGuest;
@@ -15,6 +16,7 @@ pub(crate) use images::OfImage;
 pub use images::{AttachedImage, ImageHandle};
 pub use limits::LimitHandle;
 pub(crate) use roaming::{Ahead, Borrow, Roaming};
+pub use scrub::ScrubHandle;
 
 use crate::error::{Reply, ShardError};
 use crate::owners::OwnerError;
@@ -272,23 +274,6 @@ impl ShardHandle {
     /// What the shard is like now. Answered after the flash has been opened.
     pub fn status(&self, reply: Reply<ShardStatus>) {
         self.line.send(Message::Status { reply });
-    }
-
-    /// Has what is on flash read at this rate, in bytes a second, from where a pass had come to. While a pass is under
-    /// way only its rate changes.
-    pub fn scrub(&self, rate: Bytes, from: ScrubPass, reply: Reply<()>) {
-        let pass = Some((rate, from));
-        self.line.send(Message::Scrub { pass, reply });
-    }
-
-    /// Ends the pass of the scrub that is under way, if there is one.
-    pub fn stop_scrub(&self, reply: Reply<()>) {
-        self.line.send(Message::Scrub { pass: None, reply });
-    }
-
-    /// How far the scrub is.
-    pub fn scrub_status(&self, reply: Reply<ScrubStatus>) {
-        self.line.send(Message::ScrubStatus { reply });
     }
 
     /// Hands over a client that has come for this disk; of a shared disk `vm` says which VM it

@@ -12,10 +12,11 @@
 
 use crate::limits::FAILURE_PAUSE;
 use block_io::{Extent, FailureKind, IoError, PAGE_BYTES};
+use cache::Damage;
 use events::EventKind;
 use std::io;
 use std::path::Path;
-use units::{BlockIndex, DiskSlot, Instant, Offset};
+use units::{DiskSlot, Instant};
 
 /// An operation that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,20 +175,19 @@ impl Repeats {
     pub(crate) fn flash_damaged(
         &mut self,
         at: FlashName<'_>,
-        (slot, disk): (DiskSlot, Option<&str>),
-        block: Option<BlockIndex>,
-        flash_offset: Offset,
+        disk: Option<&str>,
+        damage: Damage,
         now: Instant,
     ) {
         const KIND: FailureKind = FailureKind::FlashDamaged;
-        if !self.tells(Subject::Disk(slot), KIND, now) {
+        if !self.tells(Subject::Disk(damage.disk), KIND, now) {
             return;
         }
         tracing::warn!(
             event = EventKind::FlashDamaged.word(),
             kind = KIND.name(), message_id = KIND.message_id(), disk,
-            offset = block.map(|block| block.start().get()), length = PAGE_BYTES,
-            cache = at.cache, flash = %at.flash.display(), flash_offset = flash_offset.get(),
+            offset = damage.block.map(|block| block.start().get()), length = PAGE_BYTES,
+            cache = at.cache, flash = %at.flash.display(), flash_offset = damage.at.get(),
             "a block on flash is damaged: its checksum is wrong"
         );
     }

@@ -63,7 +63,9 @@ mod tap;
 mod throttles;
 mod tripwire;
 
-pub use control::{Attached, AttachedImage, GuestHandle, ImageHandle, LimitHandle, ShardHandle};
+pub use control::{
+    Attached, AttachedImage, GuestHandle, ImageHandle, LimitHandle, ScrubHandle, ShardHandle,
+};
 pub use error::{Reply, ShardError, SpawnError};
 pub use frontend::Offer;
 pub use guest_tell::GuestTell;

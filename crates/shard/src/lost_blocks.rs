@@ -2,9 +2,10 @@
 
 use crate::failures::FlashName;
 use block_io::{FailureKind, PAGE_BYTES};
+use cache::Damage;
 use events::EventKind;
 use std::collections::BTreeSet;
-use units::{BlockIndex, Offset};
+use units::Offset;
 
 /// So many are remembered as told; then all are told anew.
 const TOLD_MAX: usize = 4096;
@@ -23,22 +24,16 @@ impl LostBlocks {
     }
 
     /// A block that its origin lacks is not what was written.
-    pub(crate) fn told(
-        &mut self,
-        at: FlashName<'_>,
-        disk: Option<&str>,
-        block: Option<BlockIndex>,
-        flash_offset: Offset,
-    ) {
+    pub(crate) fn told(&mut self, at: FlashName<'_>, disk: Option<&str>, damage: Damage) {
         const KIND: FailureKind = FailureKind::FlashDamaged;
-        if !self.tells(flash_offset) {
+        if !self.tells(damage.at) {
             return;
         }
         tracing::error!(
             event = EventKind::DirtyDamaged.word(),
             kind = KIND.name(), message_id = KIND.message_id(), disk,
-            offset = block.map(|block| block.start().get()), length = PAGE_BYTES,
-            cache = at.cache, flash = %at.flash.display(), flash_offset = flash_offset.get(),
+            offset = damage.block.map(|block| block.start().get()), length = PAGE_BYTES,
+            cache = at.cache, flash = %at.flash.display(), flash_offset = damage.at.get(),
             "a block that the origin lacks is damaged on flash: reads of it fail until it is written again"
         );
     }

@@ -328,21 +328,16 @@ impl Shard {
                     .record_owner(token, id, record, cache, self.now);
             }
             Effect::Retain(what) => self.records.retain(&what),
-            Effect::Damaged {
-                disk,
-                block,
-                at,
-                is_dirty,
-            } => {
+            Effect::Damaged(damage) => {
                 let flash = FlashName {
                     cache: &self.config.name,
                     flash: &self.config.flash,
                 };
-                let disk = (disk, self.disks.name_of(disk));
-                if is_dirty {
-                    self.lost_blocks.told(flash, disk.1, block, at);
+                let disk = self.disks.name_of(damage.disk);
+                if damage.is_dirty {
+                    self.lost_blocks.told(flash, disk, damage);
                 } else {
-                    self.repeats.flash_damaged(flash, disk, block, at, self.now);
+                    self.repeats.flash_damaged(flash, disk, damage, self.now);
                 }
             }
             Effect::Expected { disk, first, count } => {

@@ -67,7 +67,7 @@ pub use rule::Rule;
 pub use settings::Settings;
 pub use settings::{
     COMMANDED_FIRST, HASTY_FIRST, LATE_FIRST, LYING_FIRST, PESTERED_FIRST, ROTTEN_FIRST,
-    SPECIAL_EVERY, Special, YOUNGER_EVERY,
+    SCRUBBED_FIRST, SPECIAL_EVERY, Special, YOUNGER_EVERY,
 };
 pub use violation::Violation;
 

@@ -3,6 +3,7 @@
 
 mod outcomes;
 mod refusals;
+mod scrubs;
 mod toy_cipher;
 
 use self::toy_cipher::Toy;
@@ -273,6 +274,10 @@ impl Operator {
     /// The operator does something with some disk. If that is to attach it although it is attached, its
     /// number is given, for [`Operator::attach_again`].
     pub(crate) fn command(&mut self, cx: &mut Context) -> Option<usize> {
+        if matches!(cx.run.special(), Special::Scrubbed { .. }) && cx.run.one_in(2) {
+            self.scrub(cx);
+            return None;
+        }
         let number = cx.run.index(cx.disks.count());
         let kinds = match cx.run.special() {
             Special::Pestered => 9,

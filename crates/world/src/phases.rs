@@ -58,6 +58,9 @@ pub(crate) fn name_of(command: &Command) -> Option<&'static str> {
         | Command::HoldDestage { .. }
         | Command::ReleaseDestage { .. }
         | Command::Ship { .. }
+        // About no disk.
+        | Command::Scrub { .. }
+        | Command::StopScrub
         | Command::Stop => return None,
     })
 }

@@ -11,7 +11,7 @@ const SEEDS_WITH_WRITE_BACK: u64 = 2_000;
 
 /// Branches that the seeds above must reach. Those that they cannot are tested elsewhere: an
 /// index without a place for a block needs blocks that were chosen for it.
-const RARE: [&str; 60] = [
+const RARE: [&str; 62] = [
     "attach while running",
     "block evicted",
     "blocks came back",
@@ -30,6 +30,7 @@ const RARE: [&str; 60] = [
     "contended write",
     "crash",
     "crash while opening",
+    "damage in a scrubbed world",
     "descriptors lost",
     "detach",
     "drop",
@@ -59,6 +60,7 @@ const RARE: [&str; 60] = [
     "retirement not recorded",
     "rewritten block trusted again",
     "segment reclaimed",
+    "scrub",
     "sequential",
     "settings changed",
     "settings refused",

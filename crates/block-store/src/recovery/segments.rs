@@ -16,12 +16,13 @@ use crate::payload::Pages;
 use crate::store::{self, Store};
 use crate::trust::Trust;
 use crate::trusted::Trusted;
+use crate::walk::{Walked, blocks_of, next_header};
 use dirty_log::{Found, Record, What};
 use flash_format::{
-    ChunkHeader, Descriptor, DirtyChunkHeader, DirtyRecord, Geometry, PAGE_BYTES, PageBytes,
-    SegmentEntry, SegmentIndex, SegmentKind, SegmentState, Superblock, read_footer,
+    Descriptor, DirtyChunkHeader, DirtyRecord, Geometry, PAGE_BYTES, SegmentEntry, SegmentIndex,
+    SegmentKind, SegmentState, Superblock, read_footer,
 };
-use segment_log::{Entered, FlashWritten, Phase, Segment, SegmentLog};
+use segment_log::{Entered, FlashWritten, Phase, SegmentLog};
 use std::collections::BTreeMap;
 use units::{Bytes, Instant, Offset, Set};
 
@@ -63,16 +64,6 @@ fn free_doubles(segments: &mut [SegmentEntry]) {
             entry.trusted.fill(0);
         }
     }
-}
-
-/// The blocks of a dirty log's chunk.
-fn blocks_of(header: &DirtyChunkHeader) -> Vec<Descriptor> {
-    let records = header.records.iter();
-    let blocks = records.filter_map(|record| match record {
-        DirtyRecord::Data(at) => Some(*at),
-        DirtyRecord::Erasure(_) => None,
-    });
-    blocks.collect()
 }
 
 /// Makes what was found of each dirty log the log that the cache goes on with.
@@ -272,39 +263,24 @@ impl Segments {
     ) -> Option<(u32, Offset)> {
         let segment = SegmentIndex::new(segment);
         let page_bytes = bytes.and_then(|bytes| bytes.first_chunk::<PAGE_BYTES>());
-        let Some(blocks) = page_bytes.and_then(|bytes| self.decode_chunk(segment, page, bytes))
-        else {
+        let of = self.log.table().get(segment);
+        let walked = Walked {
+            uuid: self.superblock.uuid,
+            segment,
+            generation: of.generation,
+            disk: of.disk,
+        };
+        let blocks = page_bytes.and_then(|bytes| walked.blocks(&self.geometry, page, bytes));
+        let Some(blocks) = blocks else {
             self.segment_done();
             return None;
         };
         self.enter(segment, &blocks);
-        let next = page + 1 + u32::try_from(blocks.len()).expect("a chunk has few blocks");
-        if next + 1 >= self.geometry.segment_pages() - self.geometry.footer_pages() {
+        let Some(next) = next_header(&self.geometry, page, blocks.len()) else {
             self.segment_done();
             return None;
-        }
+        };
         Some((next, self.page_offset(segment, next)))
-    }
-
-    /// The descriptors of a chunk's blocks; it may be one of a dirty log of which the origin has
-    /// everything.
-    fn decode_chunk(
-        &self,
-        segment: SegmentIndex,
-        page: u32,
-        bytes: &PageBytes,
-    ) -> Option<Vec<Descriptor>> {
-        let (geometry, uuid) = (&self.geometry, self.superblock.uuid);
-        let Segment {
-            generation, disk, ..
-        } = *self.log.table().get(segment);
-        let clean = ChunkHeader::decode(bytes, geometry, uuid, segment, generation, page);
-        if let Ok(header) = clean {
-            return (header.disk == disk).then_some(header.blocks);
-        }
-        let dirty = DirtyChunkHeader::decode(bytes, geometry, uuid, segment, generation, page);
-        let header = dirty.ok().filter(|header| header.disk == disk)?;
-        Some(blocks_of(&header))
     }
 
     fn segment_done(&mut self) {

@@ -55,7 +55,7 @@ pub use disks::{Freeing, Shares, TableChanges};
 pub use facts::Facts;
 use flash_format::PAGE_BYTES;
 pub use logs::WriteBack;
-pub use residents::{Resident, Residents, SegmentUse};
+pub use residents::{Condemning, Resident, Residents, SegmentUse};
 use segment_log::Whereabouts;
 use units::{BlockIndex, DiskSlot, FlashSlot};
 
@@ -307,7 +307,7 @@ impl Store {
             if !self.is_whole(slot, page) && holds(Guard::VerifyChecksum) {
                 whole = false;
                 let block = first.advance(u64::from(i));
-                self.give_up(ports, disk, block, slot);
+                Condemning::from(&mut *self).copy(ports, disk, block, slot);
             }
         }
         whole

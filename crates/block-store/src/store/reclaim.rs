@@ -3,6 +3,7 @@
 use crate::chunks::{Entry, Segments};
 use crate::copies::Copies;
 use crate::durability::Origins;
+use crate::effects::Damage;
 #[cfg(feature = "mutants")]
 use crate::guard::{Guard, holds};
 use crate::ports::{Payload, Ports, Tag};
@@ -122,7 +123,12 @@ impl<P: Payload> Reclaiming<'_, P> {
         if !self.writer.payload().is_whole(from, bytes) {
             let geometry = self.streams.tables.segments.table().geometry();
             let at = geometry.slot_offset(from);
-            ports.damaged(to.disk, Some(block), at, false);
+            ports.damaged(Damage {
+                disk: to.disk,
+                block: Some(block),
+                at,
+                is_dirty: false,
+            });
             return;
         }
         let entry = Entry {

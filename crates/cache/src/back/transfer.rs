@@ -10,7 +10,7 @@ use crate::ports::Ports;
 use crate::purpose::{DestageRead, OriginPurpose, ReadPurpose};
 use crate::write_back::DestageState;
 use block_io::{Buf, IoError, OriginVerb, PAGE_BYTES};
-use block_store::{DirtyDisk, Location, LockReason};
+use block_store::{Damage, DirtyDisk, Location, LockReason};
 use destage::{
     BatchPage, Batched, Carrier, Flushed, Need, Next, Paused, Piece, Sequence, Settles, Unfit,
     WriteId,
@@ -209,8 +209,12 @@ impl<'a> Destager<'a> {
                     None => page,
                 });
             }
-            let at = flash.facts().geometry().slot_offset(slot);
-            ports.store.damaged(disk, block, at, true);
+            ports.store.damaged(Damage {
+                disk,
+                block,
+                at: flash.facts().geometry().slot_offset(slot),
+                is_dirty: true,
+            });
             None
         });
     }

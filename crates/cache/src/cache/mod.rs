@@ -5,6 +5,7 @@ mod commands;
 mod completions;
 mod facts;
 mod flash_health;
+mod following;
 mod guests;
 mod requests;
 mod tenant_commands;
@@ -26,17 +27,14 @@ use crate::host_record::HostRecord;
 use crate::jobs::Jobs;
 use crate::lending::{Lending, Loans};
 use crate::limits::TICK_MAX;
-use crate::loan::{LoanId, LoanRequest, NotLent, RecordsAsked};
+use crate::loan::{LoanId, LoanRequest, NotLent};
 use crate::origin_flushes::OriginFlushes;
 use crate::ports::{Ports, Wake};
 use crate::reads::{GuestReads, ReadState};
 use crate::scrub::{Scrub, Scrubber};
 use crate::tenants::Tenants;
-use crate::write_back::Follower;
 use crate::writes::{Through, Writes};
 use block_io::{BlockCipher, BufPool, Token};
-use block_store::DirtyDisk;
-use dirty_log::{DirtyLog, RecordNumber};
 use units::{DiskId, DiskSlot, Duration, Instant, Map};
 
 /// The cache of a shard.
@@ -362,51 +360,6 @@ impl State {
     fn scrubber(&mut self) -> Scrubber<'_> {
         let is_late = self.reads.is_slow() || self.host_record.is_in_doubt();
         Scrubber::new(&mut self.scrub, &mut self.flash, &mut self.ports, is_late)
-    }
-
-    /// Whether a question for records waits until there are some, since who asks follows the disk's log.
-    fn parks(&mut self, id: LoanId, request: LoanRequest) -> bool {
-        let LoanRequest::Records(asked) = request else {
-            return false;
-        };
-        let flash = self.flash.as_ref();
-        let Some(disk) = flash.and_then(|flash| flash.facts().slot_of(asked.disk)) else {
-            return false;
-        };
-        // A flush may wait for what the question says is kept.
-        self.ports.schedule(disk);
-        let (log, now) = (self.flash.log_of(disk), self.ports.now());
-        let log = log.map(DirtyDisk::log);
-        self.backs.park(disk, (id, asked), log, now)
-    }
-
-    /// Answers a question for records that has waited, if it is time to.
-    fn answer_question(&mut self, disk: DiskSlot) {
-        let (log, now) = (self.flash.log_of(disk), self.ports.now());
-        let log = log.map(DirtyDisk::log);
-        let question = self.backs.take_due_question(disk, log, now);
-        self.answer(question);
-    }
-
-    /// Somebody follows the log of a disk, if it is under write-back.
-    fn follow(&mut self, disk: DiskSlot, follower: Follower) {
-        let log = self.flash.log_of(disk).map(DirtyDisk::log);
-        let end = log.map_or(RecordNumber::FIRST, DirtyLog::end);
-        let question = self.backs.follow(disk, follower, end, self.ports.now());
-        self.answer(question);
-        self.ports.schedule(disk);
-    }
-
-    /// Nobody follows a log who was not named again.
-    fn end_following(&mut self, disk: DiskSlot) {
-        let question = self.backs.end_following(disk, self.ports.now());
-        self.answer(question);
-    }
-
-    fn answer(&mut self, question: Option<(LoanId, RecordsAsked)>) {
-        if let Some((id, asked)) = question {
-            self.lending().lend(id, LoanRequest::Records(asked));
-        }
     }
 
     /// What judges the flash.

@@ -413,7 +413,7 @@ impl Rig {
                 }
                 self.cache_mut().owned(token, recorded, now);
             }
-            Effect::Retain(_) | Effect::Damaged { .. } => {}
+            Effect::Retain(_) | Effect::Damaged(_) => {}
             Effect::Expected { first, count, .. } => self.expected.push((first.get(), count)),
             Effect::Lent { result, .. } => self.lent = Some(result),
             Effect::ControlDone { id, result } => {

@@ -88,7 +88,7 @@ impl Bench {
         let (now, mut ended) = (self.now, std::mem::take(&mut self.ended));
         let mut lost = 0;
         workbench::settle(cache, self, now, &mut Vec::new(), |effect| match effect {
-            Effect::Damaged { is_dirty, .. } => lost += u64::from(is_dirty),
+            Effect::Damaged(damage) => lost += u64::from(damage.is_dirty),
             Effect::Retain(_) => {}
             Effect::ControlDone {
                 id: ControlId(9 | 10),

@@ -3,6 +3,7 @@
 use super::names::CacheName;
 use super::{Answer, Body, Shared, parse, to_the_end};
 use crate::Control;
+use crate::scrubs;
 use api::advice::HostAdvice;
 use api::scrub::ScrubRequest;
 use api::types::{CacheStatus, Problem};
@@ -70,7 +71,7 @@ pub(super) async fn scrub(
     body: Body,
 ) -> Answer<CacheStatus> {
     let asked: ScrubRequest = parse(body)?;
-    to_the_end(async move { control.scrub(&name, asked).await })
+    to_the_end(async move { scrubs::scrub(&control, &name, asked).await })
         .await
         .map(Json)
 }
@@ -84,7 +85,7 @@ pub(super) async fn stop_scrub(
     State(control): Shared,
     CacheName(name): CacheName,
 ) -> Answer<CacheStatus> {
-    to_the_end(async move { control.stop_scrub(&name).await })
+    to_the_end(async move { scrubs::stop(&control, &name).await })
         .await
         .map(Json)
 }

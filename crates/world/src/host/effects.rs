@@ -7,7 +7,7 @@ use crate::settings::Special;
 use crate::violation::Violation;
 use crate::{origin_traffic, owner_records};
 use block_io::FlashOp;
-use cache::{Effect, RetainedUpdate};
+use cache::{Damage, Effect, RetainedUpdate};
 
 impl Host {
     /// Carries out what the cache asks, in order.
@@ -73,7 +73,8 @@ impl Host {
                 let state = &mut self.life.state_directory;
                 state.record(token, incarnation, true, device, run);
             }
-            Effect::Damaged { .. } | Effect::Expected { .. } => {}
+            Effect::Damaged(damage) => must_have_rotted(damage, run)?,
+            Effect::Expected { .. } => {}
             Effect::Lent { .. } => unreachable!("nothing is borrowed"),
             Effect::ControlDone { id, result } => {
                 let (operator, _, mut cx) = self.parts(run, disks);
@@ -184,4 +185,21 @@ impl Host {
     pub(crate) fn tick(&mut self, run: &Run) {
         self.life.process.tick(run.now());
     }
+}
+
+/// The cache says that something on flash is damaged.
+///
+/// # Errors
+/// If the flash has no fault.
+fn must_have_rotted(damage: Damage, run: &mut Run) -> Result<(), Violation> {
+    let Special::Scrubbed { rots } = run.special() else {
+        return Ok(());
+    };
+    run.event(&[72, damage.at.get()], || format!("{damage:?}"));
+    if !rots {
+        let what = format!("{damage:?} over flash without faults");
+        return Err(Violation::new("scrub", what));
+    }
+    run.hit("damage in a scrubbed world");
+    Ok(())
 }

@@ -115,6 +115,8 @@ fn judge(number: usize, error: ControlError, cx: &mut Context) -> Result<(), Vio
             "refused: lost",
             owner == Some(record) && record.open && ours && suspect,
         ),
+        // Of a scrub, which is about no disk.
+        ControlError::NoFlash => ("refused: no flash", false),
         ControlError::Unrecorded { .. } => ("refused: unrecorded", suspect),
         ControlError::Locked(_) => ("refused: locked", suspect),
         ControlError::NotRecorded => {

@@ -118,7 +118,8 @@ impl BackSettings {
             | Special::Commanded
             | Special::Late
             | Special::Pestered
-            | Special::Lying { .. } => drawn,
+            | Special::Lying { .. }
+            | Special::Scrubbed { .. } => drawn,
             Special::Hasty { eager: true, .. } | Special::Rotten => WriteBack {
                 age_max: Duration::from_micros(*pick(dice, &[0, 300])),
                 rate: None,

@@ -9,7 +9,7 @@ mod tenants;
 pub(crate) use back::BackSettings;
 pub use special::{
     COMMANDED_FIRST, HASTY_FIRST, LATE_FIRST, LYING_FIRST, PESTERED_FIRST, ROTTEN_FIRST,
-    SPECIAL_EVERY, Special, YOUNGER_EVERY,
+    SCRUBBED_FIRST, SPECIAL_EVERY, Special, YOUNGER_EVERY,
 };
 pub(crate) use tenants::{draw_settings, draw_tenant, without_memory};
 

@@ -8,6 +8,7 @@
 //! | pestered | commands in every phase of a disk, over origins and records that are slow |
 //! | lying | flash that acknowledges durable writes and flushes, and loses them with its power; with write-back or not |
 //! | rotten | pages of dirty logs that rot or cannot be read, memory that was written half |
+//! | scrubbed | scrubs that are begun and ended over flash that rots, or that has no fault: there none may be told |
 //!
 //! Which seeds are of which kind is fixed, so that all others stay what they are.
 
@@ -45,15 +46,23 @@ pub enum Special {
         /// The host records how far the flash is: once in so many requests; 0 for after a clean stop only.
         notes: u64,
     },
+    /// See the module's header.
+    Scrubbed {
+        /// Whether what is read may be rotten.
+        rots: bool,
+    },
 }
 
 impl Special {
     /// The command that every other one is, by its number.
     pub(crate) fn favourite_command(self) -> Option<u64> {
         match self {
-            Self::Nothing | Self::Commanded | Self::Late | Self::Pestered | Self::Lying { .. } => {
-                None
-            }
+            Self::Nothing
+            | Self::Commanded
+            | Self::Late
+            | Self::Pestered
+            | Self::Lying { .. }
+            | Self::Scrubbed { .. } => None,
             // In which order writes go back.
             Self::Hasty { .. } => Some(5),
             // Whether they do.
@@ -74,6 +83,9 @@ pub const LATE_FIRST: [u64; 2] = [6, 31];
 
 /// The first lying worlds: without write-back, and with it.
 pub const LYING_FIRST: [u64; 2] = [10, 63];
+
+/// The first scrubbed world.
+pub const SCRUBBED_FIRST: u64 = 50;
 
 /// The first pestered world.
 pub const PESTERED_FIRST: u64 = 33;
@@ -98,6 +110,9 @@ impl Settings {
         }
         if seed % YOUNGER_EVERY == PESTERED_FIRST {
             return self.pestered(dice);
+        }
+        if seed % YOUNGER_EVERY == SCRUBBED_FIRST {
+            return self.scrubbed(dice);
         }
         match seed % SPECIAL_EVERY {
             HASTY_FIRST => self.hasty(dice),
@@ -206,6 +221,32 @@ impl Settings {
                 life.end = End::PowerCut;
             }
         }
+        self.set_back(|back| {
+            back.two_caches = false;
+            back.flash_is_lost = false;
+        });
+        self
+    }
+
+    fn scrubbed(mut self, dice: &mut Prng) -> Self {
+        let rots = dice.one_in(2);
+        self.special = Special::Scrubbed { rots };
+        self.rates = self.rates.without_flash();
+        if rots {
+            self.rates.rot = *pick(dice, &[5, 40]);
+        } else {
+            for life in &mut self.lives {
+                life.flash_dies_at = None;
+                // A power cut takes what nobody had made durable, and clean blocks are not.
+                if life.end == End::PowerCut {
+                    life.end = End::Kill;
+                }
+            }
+        }
+        self.old_copies = false;
+        self.control_rate = *pick(dice, &[1, 3]);
+        self.only_drops = false;
+        self.pause = Duration::from_micros(*pick(dice, &[1_000, 10_000]));
         self.set_back(|back| {
             back.two_caches = false;
             back.flash_is_lost = false;

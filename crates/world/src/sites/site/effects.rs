@@ -62,7 +62,7 @@ impl Site {
                 let state = &mut self.life.state_directory;
                 state.record(token, incarnation, true, &mut self.device, at.run);
             }
-            Effect::Damaged { .. } | Effect::Expected { .. } => {}
+            Effect::Damaged(_) | Effect::Expected { .. } => {}
             Effect::Lent { loan, result } => {
                 if self.lends(at).lent(loan, result) {
                     Shipper::of(self).ends_shipping(at.run.now());
