@@ -230,7 +230,7 @@ const TABLE: &str = "\
 | `vm set NAME --reset` | done | done | done | done | done | done | no-such-vm | done | done | unreachable |
 | `cache set flash --hysteresis 0.2` | done | done | done | done | done | done | done | done | done | unreachable |
 | `cache set flash --reset` | done | done | done | done | done | done | done | done | done | unreachable |
-| `cache scrub flash --rate 1MiB` | done | done | done | done | done | done | done | done | done | unreachable |
+| `cache scrub flash --rate 1MiB` | done | done | done | done | done | done | done | refused | refused | unreachable |
 | `cache scrub flash --stop` | done | done | done | done | done | done | done | done | done | unreachable |
 | `overview` | done | done | done | done | done | done | done | done | done | unreachable |
 | `status` | done | done | done | done | done | done | done | done | done | unreachable |
