@@ -14,6 +14,7 @@ whoever has the papers' traces names them. The figures are counts: the same on e
 """
 
 import argparse
+import csv
 import itertools
 import json
 import os
@@ -273,6 +274,11 @@ def measure(sim, arguments, name, traces, is_host):
 
 def better(sim, arguments):
     """Our defaults beside CloudCache's, LARC and HEC, on every trace and as VMs of one host."""
+    if arguments.known:
+        known = kept(arguments.known)
+        vms = {key: at for key, at in known.items() if key[0] in hosts()}
+        report_all({key: at for key, at in known.items() if key not in vms}, vms, arguments)
+        return
     wanted = lambda name: not arguments.only or name in arguments.only
     single = [(name, [path], False) for name, path in named(arguments, {**TIMED, **UNTIMED}).items() if wanted(name)]
     mixed = {} if arguments.traces else {name: traces for name, traces in hosts().items() if wanted(name)}
@@ -281,6 +287,20 @@ def better(sim, arguments):
                    for group in (single, together))
     if arguments.points:
         keep(arguments.points, {**traces, **vms})
+    report_all(traces, vms, arguments)
+
+
+def whole(points):
+    """Those at which every method could be had: a very small cache has no log."""
+    methods = max((set(at) for at in points.values()), key=len, default=set())
+    some = {key: at for key, at in points.items() if {which for which in methods if not which.endswith(BYPASS)} <= set(at)}
+    for name, size in points.keys() - some.keys():
+        print(f"Left out: {name} at {size} has no log.\n")
+    return some
+
+
+def report_all(traces, vms, arguments):
+    traces, vms = whole(traces), whole(vms)
     if traces:
         print(f"# Traces, each alone: {len(traces)} points\n")
         report_better(traces, arguments, [""])
@@ -300,6 +320,19 @@ def keep(path, points):
             for which, run in at.items():
                 counts = [run[key] for key in ("reads", "read_hits", "ram_read_hits", "accesses", "hits", "flash_writes_blocks")]
                 file.write(f"\"{name}\",{size},\"{which}\",{','.join(map(str, counts))},{run['write_amplification']:.4f}\n")
+
+
+def kept(path):
+    """The points that were written down."""
+    points = {}
+    with open(path, encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            run = {key: float(text) if key == "write_amplification" else int(text) for key, text in list(row.items())[3:]}
+            run["hit_ratio"] = run["hits"] / max(run["accesses"], 1)
+            run["read_hit_ratio"] = run["read_hits"] / max(run["reads"], 1)
+            run["flash_writes_per_access"] = run["flash_writes_blocks"] / max(run["accesses"], 1)
+            points.setdefault((row["workload"], row["size"]), {})[row["method"]] = run
+    return points
 
 
 def mean(points, which, key):
@@ -396,13 +429,15 @@ def main():
     parser.add_argument("--log", default="segment-twin-clock", help="which log of the daemon")
     parser.add_argument("--ours", type=lambda text: text.split(";"), default=OURS, help="our admissions, several with ;")
     parser.add_argument("--points", help="better: write every point to this csv")
+    parser.add_argument("--known", help="better: report the points of this csv, and simulate nothing")
     parser.add_argument("--plot", help="better: draw the means as this SVG")
     parser.add_argument("--reports", help="better: write the simulator's report of each workload, with all its points, to this folder")
     parser.add_argument("--only", type=lambda text: text.split(","), help="better: only these workloads")
     arguments = parser.parse_intermixed_args()
     sim = Sim(arguments.hearth)
     ROWS[arguments.row](sim, arguments)
-    print("By:")
+    if sim.commands:
+        print("By:")
     for command in sim.commands:
         print("    " + " ".join(command))
 
