@@ -15,7 +15,7 @@ pub use roaming::{roaming, roaming_disk};
 
 use super::front_ends::{RequestMemory, VhostSocket, VhostUser};
 use super::limits::DiskLimits;
-use super::scrub::ScrubStatus;
+use super::scrub::{ScrubFound, ScrubStatus};
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
@@ -158,6 +158,11 @@ fn cache() -> CacheStatus {
         flash_taken_back: 0,
         scrub: ScrubStatus {
             last_whole_pass: Some(1_790_000_000),
+            last: ScrubFound {
+                blocks: 998_000,
+                damaged_clean_blocks: 2,
+                ..ScrubFound::default()
+            },
             ..ScrubStatus::default()
         },
         flash_latency: FlashLatency {

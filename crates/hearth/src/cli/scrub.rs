@@ -11,7 +11,7 @@ use api::scrub::{ScrubFound, ScrubPass, ScrubRequest, ScrubStatus};
 use api::types::{CacheStatus, Status};
 use clap::Args;
 use configuration::Name;
-use std::fmt::{self, Write};
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 use units::Bytes;
 
@@ -114,18 +114,18 @@ fn under_way(pass: &ScrubPass) -> String {
 }
 
 fn found(found: &ScrubFound) -> String {
-    let mut line = format!("{} examined", quantity::counted(found.blocks, "block"));
-    if found.kinds().iter().all(|(_, count)| *count == 0) {
-        line.push_str(", no damage");
-        return line;
+    let parts = [
+        (found.damaged_clean_blocks, "damaged that origins have"),
+        (found.damaged_dirty_blocks, "DAMAGED THAT NO ORIGIN HAS"),
+        (found.damaged_lists, "damaged lists of a segment's blocks"),
+    ];
+    let damaged = parts.iter().filter(|(count, _)| *count > 0);
+    let mut damaged: Vec<String> = damaged
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if damaged.is_empty() {
+        damaged.push("no damage".to_owned());
     }
-    // Writing to a string does not fail.
-    let _ = write!(
-        line,
-        ", damaged: {} that origins have, {} THAT NO ORIGIN HAS, {} of segments",
-        found.damaged_clean_blocks,
-        found.damaged_dirty_blocks,
-        quantity::counted(found.damaged_lists, "list")
-    );
-    line
+    let examined = quantity::counted(found.blocks, "block");
+    format!("{examined} examined, {}", damaged.join(", "))
 }
