@@ -116,7 +116,7 @@ pub use session::{Outcome, Refused, Session};
 pub use small::SmallFileSystem;
 pub use stack::{Stack, StackSettings};
 pub use tgt::Tgt;
-pub use there_and_back::there_and_back;
+pub use there_and_back::{there_and_back, there_and_back_over};
 pub use tools::{Output, is_root, nbdsh, run, run_expecting_failure};
 pub use versions::{Versions, VersionsWriter};
 pub use wire::Wire;

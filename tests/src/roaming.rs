@@ -97,28 +97,25 @@ impl RoamingPair {
         (uri, keys): (&str, &str),
         settings: RoamingSettings,
     ) -> anyhow::Result<Self> {
-        let shared = lab.path(SHARED);
-        std::fs::create_dir_all(&shared).context("the folder of owner's records")?;
         let export = DiskSettings::on_nbd_with(Self::DISK, uri, keys);
-        let records = Records::Folder(shared);
-        Self::on(lab, image, settings, (Some(export), records))
+        Self::over_disk(lab, image, export, settings)
     }
 
-    /// The same where both reach the image as a unit of an iSCSI target, by one name of an initiator.
+    /// The same where both reach the disk as these settings say, and share a folder of owner's records. The image has the
+    /// bytes of the disk.
     ///
     /// # Errors
     ///
     /// When something of it cannot be made.
-    pub fn over_unit(
+    pub fn over_disk(
         lab: &Lab,
         image: Image,
-        address: &str,
+        disk: DiskSettings,
         settings: RoamingSettings,
     ) -> anyhow::Result<Self> {
         let shared = lab.path(SHARED);
         std::fs::create_dir_all(&shared).context("the folder of owner's records")?;
-        let unit = DiskSettings::on_iscsi(Self::DISK, address, "both");
-        Self::on(lab, image, settings, (Some(unit), Records::Folder(shared)))
+        Self::on(lab, image, settings, (Some(disk), Records::Folder(shared)))
     }
 
     /// The same where they are in a cluster whose state is in etcd.

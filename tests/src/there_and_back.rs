@@ -11,6 +11,20 @@ use crate::{Expected, RoamingPair};
 ///
 /// When a byte is another one, or the disk is where it should not be.
 pub fn there_and_back(pair: &mut RoamingPair, writes_back: bool) -> anyhow::Result<()> {
+    let path = pair.image.path().to_path_buf();
+    there_and_back_over(pair, writes_back, &|| Ok(std::fs::read(&path)?))
+}
+
+/// The same where the origin's bytes are asked for.
+///
+/// # Errors
+///
+/// When a byte is another one, the disk is where it should not be, or the origin's bytes cannot be had.
+pub fn there_and_back_over(
+    pair: &mut RoamingPair,
+    writes_back: bool,
+    at_origin: &dyn Fn() -> anyhow::Result<Vec<u8>>,
+) -> anyhow::Result<()> {
     let mut expected = Expected::of(&pair.image)?;
     for round in 1..=3 {
         let here = usize::from(round % 2 == 0);
@@ -21,8 +35,7 @@ pub fn there_and_back(pair: &mut RoamingPair, writes_back: bool) -> anyhow::Resu
         expected.write(&mut source, (1..400).step_by(7), round + 100)?;
         expected.check("the source", &mut source)?;
         pair.wait_until_owned_by(here)?;
-        let at_origin = std::fs::read(pair.image.path())?;
-        let is_behind = expected.compare("the origin", &at_origin).is_err();
+        let is_behind = expected.compare("the origin", &at_origin()?).is_err();
         ensure!(is_behind == writes_back, "what the origin has");
         let mut destination = pair.client(there)?;
         expected.check("the destination, before it writes", &mut destination)?;
@@ -34,7 +47,8 @@ pub fn there_and_back(pair: &mut RoamingPair, writes_back: bool) -> anyhow::Resu
         pair.wait_until_owned_by(there)?;
         expected.check("the destination", &mut destination)?;
         destination.flush()?;
-        pair.flush_and_compare(&expected)?;
+        pair.flush_to_origin(there)?;
+        expected.compare("the origin", &at_origin()?)?;
         expected.check("the destination, cold or warm", &mut destination)?;
         destination.close()?;
         pair.wait_until_recorded(there)?;

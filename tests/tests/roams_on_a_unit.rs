@@ -3,8 +3,8 @@
 
 use anyhow::ensure;
 use e2e::{
-    Image, Lab, RoamingPair, RoamingSettings, SHORT, Tgt, block, hearth, scenario, there_and_back,
-    wait_until,
+    DiskSettings, Image, Lab, RoamingPair, RoamingSettings, SHORT, Tgt, block, hearth, scenario,
+    there_and_back, wait_until,
 };
 
 const TOOLS: &[&str] = &["tgtd", "tgtadm", "openssl"];
@@ -16,7 +16,8 @@ fn start(lab: &Lab, write_policy: &'static str) -> anyhow::Result<(RoamingPair, 
         write_policy,
         ..RoamingSettings::default()
     };
-    let pair = RoamingPair::over_unit(lab, image, &tgt.address(1), settings)?.started()?;
+    let disk = DiskSettings::on_iscsi(RoamingPair::DISK, &tgt.address(1), "both");
+    let pair = RoamingPair::over_disk(lab, image, disk, settings)?.started()?;
     Ok((pair, tgt))
 }
 
