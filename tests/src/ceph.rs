@@ -1,6 +1,6 @@
 //! A Ceph cluster of its own on the loopback: `scripts/ceph`, which has its daemons end with it.
 
-use crate::{Lab, Process, free_port, run, wait_until};
+use crate::{Image, Lab, Process, free_port, run, wait_until};
 use anyhow::Context as _;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
@@ -46,8 +46,29 @@ impl Ceph {
     pub fn image(&self, name: &str, mib: u64) -> anyhow::Result<String> {
         let size = format!("{mib}M");
         self.run(&["rbd", "create", "--size", &size, &format!("rbd/{name}")])?;
+        Ok(self.address(name))
+    }
+
+    /// The same with the bytes of an image that is a file.
+    ///
+    /// # Errors
+    ///
+    /// When Ceph refuses.
+    pub fn image_of(&self, name: &str, bytes: &Image) -> anyhow::Result<String> {
+        let path = bytes.path().to_str().context("a path of ASCII")?;
+        self.run(&[
+            "rbd",
+            "import",
+            "--no-progress",
+            path,
+            &format!("rbd/{name}"),
+        ])?;
+        Ok(self.address(name))
+    }
+
+    fn address(&self, name: &str) -> String {
         let conf = self.folder.join("ceph.conf");
-        Ok(format!("rbd:rbd/{name}?conf={}", conf.display()))
+        format!("rbd:rbd/{name}?conf={}", conf.display())
     }
 
     /// Runs one of Ceph's commands; what it said.

@@ -8,27 +8,21 @@ use e2e::{
 };
 
 /// Two hosts over a new image, host 0 has the disk.
-fn start(
-    lab: &Lab,
-    ceph: &Ceph,
-    image: &str,
-    write_policy: &'static str,
-) -> anyhow::Result<RoamingPair> {
-    let address = ceph.image(image, RoamingPair::IMAGE_MIB)?;
+fn start(lab: &Lab, ceph: &Ceph, write_policy: &'static str) -> anyhow::Result<RoamingPair> {
+    let bytes = Image::new(lab, "origin.raw", RoamingPair::IMAGE_MIB)?;
+    let address = ceph.image_of("disk", &bytes)?;
     let disk = DiskSettings::on_rbd(RoamingPair::DISK, &address);
-    // What a new image of Ceph holds.
-    let empty = Image::new(lab, "empty.raw", RoamingPair::IMAGE_MIB)?;
     let settings = RoamingSettings {
         write_policy,
         ..RoamingSettings::default()
     };
-    RoamingPair::over_disk(lab, empty, disk, settings)?.started()
+    RoamingPair::over_disk(lab, bytes, disk, settings)?.started()
 }
 
 fn goes_there_and_back(write_policy: &'static str) {
     scenario(&[Ceph::TOOLS, RoamingPair::TOOLS].concat(), |lab| {
         let ceph = Ceph::start(lab)?;
-        let mut pair = start(lab, &ceph, "disk", write_policy)?;
+        let mut pair = start(lab, &ceph, write_policy)?;
         there_and_back_over(&mut pair, write_policy == "back", &|| ceph.bytes("disk"))?;
         pair.stop_both()
     });
@@ -48,7 +42,7 @@ fn an_image_of_ceph_with_unwritten_data_goes_there_and_back() {
 fn a_host_that_is_gone_loses_the_images_lock_by_an_operators_word() {
     scenario(&[Ceph::TOOLS, RoamingPair::TOOLS].concat(), |lab| {
         let ceph = Ceph::start(lab)?;
-        let mut pair = start(lab, &ceph, "disk", "through")?;
+        let mut pair = start(lab, &ceph, "through")?;
         let mut source = pair.client(0)?;
         source.write(0, &block(0, 1))?;
         pair.kill(0)?;
