@@ -116,7 +116,7 @@ pub(crate) struct Job<'a> {
     error: Option<JobError>,
 }
 
-fn clock() -> Instant {
+pub(crate) fn clock() -> Instant {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);

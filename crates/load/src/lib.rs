@@ -9,6 +9,8 @@
 //!                                              └ Tally, Ledger ─► Outcome ─► Report (fio's keys)
 //! ```
 //!
+//! A recorded load goes by `replay` instead: at its own times, whether the target keeps up or not.
+//!
 //! One clock and one histogram serve every target, and every target waits in the same way (on
 //! `ring`, asleep), so that figures of different front ends compare. Invariants:
 //! - At most `iodepth` requests of a job are in flight; a slot names one of them.
@@ -25,6 +27,7 @@ mod histogram;
 mod job;
 mod limits;
 mod outcome;
+mod replay;
 mod report;
 mod run;
 mod settings;
@@ -34,7 +37,11 @@ mod usage;
 pub use error::{LoadError, Remedy};
 pub use histogram::{Histogram, PERCENTILES};
 pub use outcome::{JobError, JobOutcome, Outcome, Tally, Verified};
-pub use report::{Report, report};
+pub use replay::{
+    Answered, Asked, Kind, KindReport, ParseSpeedError, ReplayOutcome, ReplayReport,
+    ReplaySettings, Requests, Speed, Survey, replay, replay_report,
+};
+pub use report::{Report, Times, report};
 pub use run::{Progress, run};
 pub use settings::{Rates, Settings, Verify};
 pub use target::{Address, NbdAddress};

@@ -39,5 +39,30 @@ pub(crate) const FINDINGS_MAX: usize = 16;
 /// spare, and more in flight measures only waiting.
 pub(crate) const BUFFER_BYTES_MAX: u64 = 4 << 30;
 
+/// The largest unit that a target may ask for: NBD's largest minimum block. Room for widening requests to it.
+pub(crate) const UNIT_BYTES_MAX: u64 = 64 << 10;
+
+/// The longest read or write of a replay; longer ones go in parts. NBD's limit of a payload: no guest sends more.
+pub(crate) const PART_BYTES_MAX: u64 = 32 << 20;
+
+/// The longest discard or write-zeroes of a replay over protocols without a limit of their own.
+pub(crate) const ERASE_BYTES_MAX: u32 = 1 << 30;
+
+/// What a replay that goes on from the target's beginning keeps together: a block of the cache.
+pub(crate) const WRAP_BYTES: u64 = 4096;
+
+/// Requests of a trace that are handed over at a time.
+pub(crate) const REPLAY_BATCH: usize = 1024;
+
+/// Batches that are read ahead: 640 KiB, a tenth of a second at 160 000 requests a second.
+pub(crate) const REPLAY_BATCHES: usize = 16;
+
+/// How much later than its time a request may begin without being called late. Timers and threads wake up within
+/// some 100 us on a host that is not overloaded.
+pub(crate) const LATE_TIME: Duration = Duration::from_millis(1);
+
+/// How long a replay waits for answers while the trace's next request is being read.
+pub(crate) const READ_PAUSE: Duration = Duration::from_millis(1);
+
 /// How often progress is told.
 pub(crate) const PROGRESS_PAUSE: Duration = Duration::from_millis(250);

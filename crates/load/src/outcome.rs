@@ -48,6 +48,12 @@ pub enum JobError {
         /// Why.
         source: io::Error,
     },
+    /// The trace that is replayed cannot be read on.
+    #[error("the trace cannot be read on")]
+    Trace {
+        /// Why.
+        source: io::Error,
+    },
     /// The connection, queue or ring is no longer there.
     #[error("the target is gone")]
     Gone {
@@ -60,7 +66,7 @@ impl JobError {
     /// The error number that a report shows.
     pub fn number(&self) -> i32 {
         match self {
-            Self::Request { source, .. } | Self::Gone { source } => {
+            Self::Request { source, .. } | Self::Gone { source } | Self::Trace { source } => {
                 source.raw_os_error().unwrap_or(libc::EIO)
             }
         }

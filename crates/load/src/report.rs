@@ -139,7 +139,7 @@ pub struct VerifyReport {
 }
 
 impl Times {
-    fn new(histogram: &Histogram) -> Self {
+    pub(crate) fn new(histogram: &Histogram) -> Self {
         let by_percent = |percent| (percent, histogram.percentile(percent));
         let percentile = || Percentiles(PERCENTILES.map(by_percent).to_vec());
         Self {
@@ -153,7 +153,7 @@ impl Times {
     }
 }
 
-fn per_second(count: u64, elapsed_ns: u64) -> f64 {
+pub(crate) fn per_second(count: u64, elapsed_ns: u64) -> f64 {
     real(count) * 1e9 / real(elapsed_ns.max(1))
 }
 

@@ -263,9 +263,11 @@ pub(crate) mod tests {
         size: 1 << 20,
         unit: 512,
         request_max: 1 << 20,
+        erase_max: 1 << 20,
         depth_max: 341,
         read_only: false,
         can_trim: true,
+        can_zero: true,
         can_flush: true,
     };
 

@@ -93,6 +93,10 @@ impl Address {
 }
 
 /// Size and abilities of a target.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a request that a target serves or not"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     /// In bytes.
@@ -101,10 +105,13 @@ pub(crate) struct Geometry {
     pub(crate) unit: u32,
     /// The largest request, in bytes.
     pub(crate) request_max: u32,
+    /// The longest trim or write-zeroes, in bytes.
+    pub(crate) erase_max: u32,
     /// Requests of one job in flight.
     pub(crate) depth_max: usize,
     pub(crate) read_only: bool,
     pub(crate) can_trim: bool,
+    pub(crate) can_zero: bool,
     pub(crate) can_flush: bool,
 }
 
@@ -128,6 +135,7 @@ pub(crate) enum Request {
     Read { offset: u64, length: u32 },
     Write { offset: u64, length: u32 },
     Trim { offset: u64, length: u32 },
+    WriteZeroes { offset: u64, length: u32 },
     Flush { data_only: bool },
 }
 

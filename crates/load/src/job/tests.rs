@@ -56,7 +56,7 @@ impl Target for Fake {
                 let at = usize::try_from(offset).unwrap();
                 disk.bytes[at..at + data.len()].copy_from_slice(&data);
             }
-            Request::Trim { .. } | Request::Flush { .. } => {}
+            Request::Trim { .. } | Request::WriteZeroes { .. } | Request::Flush { .. } => {}
         }
         done.push(Done { slot, result });
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::{Address, Done, Geometry, Needs, Prepared, Request, Target, fill_with_noise, whole};
 use crate::LoadError;
-use crate::limits::{DEPTH_MAX, RING_ENTRIES_MAX};
+use crate::limits::{DEPTH_MAX, ERASE_BYTES_MAX, RING_ENTRIES_MAX};
 use block_io::{Buf, BufPool, Slice};
 use ring::{Op, Ring, Source, SourceId};
 use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom};
@@ -64,9 +64,11 @@ pub(super) fn open(
         size,
         unit: if direct { 512 } else { 1 },
         request_max: u32::MAX,
+        erase_max: ERASE_BYTES_MAX,
         depth_max: DEPTH_MAX,
         read_only: false,
         can_trim: true,
+        can_zero: true,
         can_flush: true,
     };
     // Duplicates share the lock; it ends with the last of them.
@@ -125,6 +127,15 @@ impl FileTarget {
     }
 }
 
+fn fallocate(file: Rc<OwnedFd>, mode: FallocateFlags, offset: u64, length: u32) -> Op {
+    Op::Fallocate {
+        file,
+        mode: i32::try_from(mode.bits()).expect("two low bits"),
+        offset,
+        length: u64::from(length),
+    }
+}
+
 impl Target for FileTarget {
     fn submit(&mut self, slot: usize, request: Request, data: Option<&[u8]>) -> io::Result<()> {
         let file = Rc::clone(&self.file);
@@ -159,12 +170,11 @@ impl Target for FileTarget {
             }
             Request::Trim { offset, length } => {
                 let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                Op::Fallocate {
-                    file,
-                    mode: i32::try_from(mode.bits()).expect("two low bits"),
-                    offset,
-                    length: u64::from(length),
-                }
+                fallocate(file, mode, offset, length)
+            }
+            Request::WriteZeroes { offset, length } => {
+                let mode = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+                fallocate(file, mode, offset, length)
             }
             Request::Flush { data_only } => Op::Fsync {
                 file,

@@ -171,6 +171,9 @@ impl Target for NbdTarget {
             Request::Read { offset, length } => (wire::command::READ, offset, length),
             Request::Write { offset, length } => (wire::command::WRITE, offset, length),
             Request::Trim { offset, length } => (wire::command::TRIM, offset, length),
+            Request::WriteZeroes { offset, length } => {
+                (wire::command::WRITE_ZEROES, offset, length)
+            }
             Request::Flush { .. } => (wire::command::FLUSH, 0, 0),
         };
         let cookie = Cookie(slot as u64);

@@ -19,7 +19,9 @@
 use super::memory::SharedMemory;
 use super::{Address, Done, Geometry, Needs, Prepared, Request, Target, fill_with_noise};
 use crate::LoadError;
-use crate::limits::{CONNECT_TIME_MAX, DESCRIPTORS_A_REQUEST, QUEUE_SIZE_MAX, SILENCE_MAX};
+use crate::limits::{
+    CONNECT_TIME_MAX, DESCRIPTORS_A_REQUEST, ERASE_BYTES_MAX, QUEUE_SIZE_MAX, SILENCE_MAX,
+};
 use ring::{Op, Ring, Source, SourceId};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -79,7 +81,8 @@ pub(super) fn open(
         | VirtioBlkFeatureFlags::FLUSH
         | VirtioBlkFeatureFlags::CONFIG_WCE
         | VirtioBlkFeatureFlags::MQ
-        | VirtioBlkFeatureFlags::DISCARD;
+        | VirtioBlkFeatureFlags::DISCARD
+        | VirtioBlkFeatureFlags::WRITE_ZEROES;
     let features = wanted.bits() | blk.bits();
     let mut transport = connect(path, features, CONNECT_TIME_MAX).map_err(unreachable)?;
     let geometry = geometry(transport.as_ref()).map_err(unreachable)?;
@@ -166,13 +169,25 @@ fn geometry(transport: &VirtioBlkTransport) -> io::Result<Geometry> {
     let size = sectors.checked_mul(SECTOR);
     let size = size.ok_or_else(|| io::Error::other("its size makes no sense"))?;
     let trims = features.contains(VirtioBlkFeatureFlags::DISCARD);
+    let zeroes = features.contains(VirtioBlkFeatureFlags::WRITE_ZEROES);
+    let limits = [
+        (trims, config.max_discard_sectors),
+        (zeroes, config.max_write_zeroes_sectors),
+    ];
+    let there = limits.into_iter().filter(|(is_there, _)| *is_there);
+    let sectors = there.map(|(_, sectors)| u32::from(sectors)).min();
+    // In units of 512 bytes, whatever the device's blocks are.
+    let erase_max = sectors.map_or(0, |sectors| sectors.saturating_mul(512));
+    let erase_max = erase_max.min(ERASE_BYTES_MAX);
     Ok(Geometry {
         size,
         unit: unit.max(512),
         request_max: u32::MAX,
+        erase_max,
         depth_max: QUEUE_SIZE_MAX / DESCRIPTORS_A_REQUEST,
         read_only: features.contains(VirtioBlkFeatureFlags::RO),
         can_trim: trims,
+        can_zero: zeroes,
         can_flush: features.contains(VirtioBlkFeatureFlags::FLUSH),
     })
 }
@@ -290,6 +305,9 @@ impl Target for VhostUserTarget {
                 unsafe { queue.write_raw(offset, from, length, slot) }?;
             }
             Request::Trim { offset, length } => queue.discard(offset, u64::from(length), slot)?,
+            Request::WriteZeroes { offset, length } => {
+                queue.write_zeroes(offset, u64::from(length), false, slot)?;
+            }
             Request::Flush { .. } => queue.flush(slot)?,
         }
         self.in_flight += 1;

@@ -2,7 +2,7 @@
 
 use super::super::{Address, Geometry, NbdAddress, Needs, Prepared};
 use crate::LoadError;
-use crate::limits::{CONNECT_TIME_MAX, DEPTH_MAX};
+use crate::limits::{CONNECT_TIME_MAX, DEPTH_MAX, ERASE_BYTES_MAX};
 use nbd_protocol::client::{Handshake, HandshakeError, Step, Wishes};
 use nbd_protocol::{Terms, TransmissionFlags, limits};
 use rustix::net::sockopt::{self, Timeout};
@@ -47,9 +47,11 @@ pub(in super::super) fn open(
         size: terms.export.size.get(),
         unit: terms.export.blocks.minimum,
         request_max: terms.export.blocks.maximum.min(limits::PAYLOAD_BYTES_MAX),
+        erase_max: ERASE_BYTES_MAX,
         depth_max: DEPTH_MAX,
         read_only: flags.has(TransmissionFlags::READ_ONLY),
         can_trim: flags.has(TransmissionFlags::SEND_TRIM),
+        can_zero: flags.has(TransmissionFlags::SEND_WRITE_ZEROES),
         can_flush: flags.has(TransmissionFlags::SEND_FLUSH),
     };
     Ok((geometry, all.into_iter().map(Prepared::Nbd).collect()))
