@@ -1,5 +1,6 @@
 //! Arguments of `hearth bench`: fio's parameters under fio's names.
 
+use super::replay::args::ReplayArgs;
 use clap::{Args, ValueEnum};
 use configuration::{NbdUri, NbdUriAddress};
 use load::{Address, NbdAddress, Rates, Settings, Verify};
@@ -45,9 +46,9 @@ pub struct Bench {
         help_heading = "Load"
     )]
     pub bssplit: Option<BlockSizes>,
-    /// Requests that a job keeps in flight
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
-    pub iodepth: usize,
+    /// Requests that a job keeps in flight: 1 if not given, and of a replay at most 128
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub iodepth: Option<usize>,
     /// Jobs, each a thread with its own connection, queue or descriptor
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub numjobs: usize,
@@ -143,6 +144,9 @@ pub struct Bench {
     /// Report all jobs as one
     #[arg(long = "group_reporting", help_heading = "Files and reports")]
     pub group_reporting: bool,
+    /// A recorded load.
+    #[command(flatten)]
+    pub replay: ReplayArgs,
 }
 
 /// How data are checked.
@@ -181,9 +185,9 @@ fn parse_target(text: &str) -> Result<TargetArg, String> {
 }
 
 impl Bench {
-    /// The load that was described.
-    pub(crate) fn settings(&self) -> Settings {
-        let target = match &self.target {
+    /// What is loaded.
+    pub(crate) fn address(&self) -> Address {
+        match &self.target {
             TargetArg::File(path) => Address::File {
                 path: path.clone(),
                 direct: self.direct == 1,
@@ -201,15 +205,19 @@ impl Bench {
                 },
                 export: uri.export.clone(),
             },
-        };
+        }
+    }
+
+    /// The load that was described.
+    pub(crate) fn settings(&self) -> Settings {
         let sync =
             |writes: Option<u64>, data_only| writes.map(|writes| SyncEvery { writes, data_only });
         Settings {
             name: self.name.clone(),
-            target,
+            target: self.address(),
             shape: self.rw,
             sizes: self.bssplit.as_ref().unwrap_or(&self.bs).clone(),
-            iodepth: self.iodepth,
+            iodepth: self.iodepth.unwrap_or(1),
             numjobs: self.numjobs,
             offset: self.offset,
             offset_increment: self.offset_increment,

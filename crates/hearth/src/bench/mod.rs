@@ -4,9 +4,12 @@
 //!   args ─► load::Settings ─► load::run (crate `load`) ─► Outcome ─┬─► words
 //!                                └─► progress                      └─► fio's JSON
 //! ```
+//!
+//! With `--replay` a trace takes the place of the settings (`replay`).
 
 pub mod args;
 mod interrupt;
+pub mod replay;
 mod words;
 
 use crate::terminal::exit::{CliError, Exit, chain};
@@ -15,10 +18,15 @@ use args::Bench;
 use interrupt::Interrupt;
 use load::{LoadError, Outcome, Settings};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Carries the load out and returns what to print.
-pub(crate) fn run(bench: &Bench, json: bool) -> Result<Vec<u8>, CliError> {
+/// `socket` is the daemon's, which a replay asks for the hits of its disk.
+pub(crate) fn run(bench: &Bench, socket: &Path, json: bool) -> Result<Vec<u8>, CliError> {
+    if let Some(trace) = &bench.replay.replay {
+        return replay::run(bench, trace, socket, json);
+    }
     let settings = bench.settings();
     let mut progress = Progress::new("loading");
     let interrupt = Interrupt::listen();

@@ -158,6 +158,7 @@ pub enum Command {
     /// Load a disk and measure it: vhost-user, NBD, a file or a device
     ///
     /// Options and JSON keys are called as fio's are. What is written to is lost; what somebody else uses is refused.
+    /// --replay issues a recorded trace's requests at their own times instead, its reads only unless --write is given.
     Bench(Box<Bench>),
     /// Simulate caches over traces
     ///

@@ -83,7 +83,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
             plan::of_file(arguments, loads, global.json)
         }
         Command::Sim(arguments) => sim::run(arguments, global.json),
-        Command::Bench(arguments) => bench::run(arguments, global.json),
+        Command::Bench(arguments) => bench::run(arguments, &global.socket, global.json),
         Command::Completions { shell } => Ok(docs::completions(*shell, Cli::command())),
         Command::Man { dir } => written(docs::man(dir, Cli::command())),
         Command::Generate { root } => written(docs::generate(root, Cli::command())),

@@ -67,7 +67,7 @@ impl Progress {
         let message = self.message;
         let bar = self.bar.get_or_insert_with(|| {
             let style = ProgressStyle::with_template(&format!(
-                "{{msg}} [{{wide_bar}}] {{human_pos}}/{{human_len}} {things} {{eta}}"
+                "{{msg}} [{{wide_bar}}] {{human_pos}}/{{human_len}} {things} {{per_sec}} {{eta}}"
             ))
             .unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(total)

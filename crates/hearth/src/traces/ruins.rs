@@ -8,7 +8,7 @@ use trace::{Format, Reader};
 
 impl Reading {
     /// What a trace of this format says.
-    pub(super) fn known(&self, format: Format) -> Known {
+    pub(crate) fn known(&self, format: Format) -> Known {
         let mut known = Known::of(format);
         // A csv has the columns that it was said to have.
         if let Some(columns) = &self.columns {
