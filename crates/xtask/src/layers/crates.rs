@@ -330,6 +330,10 @@ pub(super) const TABLE: &[Crate] = &[
     },
     Crate {
         may_be_unsafe: false,
+        ..shell("drives", "crates/drives", &["units"])
+    },
+    Crate {
+        may_be_unsafe: false,
         ..shell(
             "configuration",
             "crates/configuration",
@@ -347,7 +351,11 @@ pub(super) const TABLE: &[Crate] = &[
     },
     Crate {
         may_be_unsafe: false,
-        ..shell("api", "crates/api", &["units", "monitor", "configuration"])
+        ..shell(
+            "api",
+            "crates/api",
+            &["units", "drives", "monitor", "configuration"],
+        )
     },
     Crate {
         may_be_unsafe: false,
@@ -362,6 +370,7 @@ pub(super) const TABLE: &[Crate] = &[
                 "hypervisor",
                 "placement",
                 "store",
+                "drives",
                 "monitor",
                 "configuration",
                 "at-rest",
@@ -402,6 +411,7 @@ pub(super) const TABLE: &[Crate] = &[
             "configuration",
             "daemon",
             "events",
+            "drives",
             "monitor",
             "at-rest",
             "units",
