@@ -77,7 +77,7 @@ pub use rbd_uri::{ParseRbdUriError, RBD_SCHEME, RbdUri};
 pub use reference::{Entry, Section, reference_sections};
 pub use sources::{FOLDER, Place, Source, Sources};
 pub use store::StoreConfig;
-pub use text::{Address, Auto, Mode, SocketPath, Switch, Text};
+pub use text::{Address, Auto, Mode, ProgramPath, SocketPath, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
 pub use vhost::{DiskVhostConfig, VhostUserConfig};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};

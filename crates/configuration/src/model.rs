@@ -13,7 +13,7 @@ use super::nbd_clients::{ClientName, DiskNbdConfig};
 use super::origins::OriginConfig;
 use super::policy::PolicyConfig;
 use super::store::StoreConfig;
-use super::text::{Address, Mode, SocketPath, Switch, Text};
+use super::text::{Address, Auto, Mode, ProgramPath, SocketPath, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
 use super::web::WebConfig;
@@ -94,6 +94,8 @@ pub struct DaemonConfig {
     pub request_memory_max: Text<Bytes>,
     /// How long a clean stop may take.
     pub stop_timeout: Text<Duration>,
+    /// The program that asks drives for their health.
+    pub smartctl: Text<Switch<Auto<ProgramPath>>>,
 }
 
 impl Default for DaemonConfig {
@@ -113,6 +115,7 @@ impl Default for DaemonConfig {
             log_target: LogTarget::Auto,
             request_memory_max: Text(Bytes::gib(1)),
             stop_timeout: Text(Duration::from_secs(30)),
+            smartctl: Text(Switch::On(Auto::Auto)),
         }
     }
 }

@@ -187,6 +187,33 @@ impl FromStr for SocketPath {
     }
 }
 
+/// A program's absolute path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramPath(pub PathBuf);
+
+impl fmt::Display for ProgramPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+/// Why a text is no program's path.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("'{0}' is not an absolute path, such as /usr/sbin/smartctl")]
+pub struct ParseProgramPathError(String);
+
+impl FromStr for ProgramPath {
+    type Err = ParseProgramPathError;
+
+    fn from_str(text: &str) -> Result<Self, ParseProgramPathError> {
+        let path = PathBuf::from(text);
+        if path.is_absolute() {
+            return Ok(Self(path));
+        }
+        Err(ParseProgramPathError(text.to_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
