@@ -8,6 +8,7 @@ pub mod advice;
 pub mod client;
 pub mod cluster;
 mod counters;
+pub mod drives;
 pub mod events;
 pub mod following;
 pub mod front_ends;

@@ -30,6 +30,7 @@ mod debts;
 mod detaching;
 mod disk_book;
 mod disk_sockets;
+mod drive_watch;
 mod environment;
 mod error;
 mod event_log;

@@ -18,6 +18,7 @@ use super::attach_at_start::attach_at_start;
 use super::background::{keep_history, keep_watch};
 use super::cluster::Cluster;
 use super::control::Control;
+use super::drive_watch::DriveWatch;
 use super::error::{ServeError, ServeErrorKind};
 use super::event_log::{EventLog, Lines};
 use super::ledger;
@@ -162,7 +163,7 @@ async fn run(
         cluster,
     )
     .await?;
-    let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
+    let ledger = tokio::spawn(ledger::keep(Arc::clone(&control)));
     keep_watch(&control, new_locks);
     let_go_of_sockets(&control, sockets, nbd_socket(config));
     let (end_admin, admin_ends) = watch::channel(false);
@@ -172,6 +173,7 @@ async fn run(
         events: Arc::clone(events),
         history: keep_history(config, &control),
         process: OwnProcess::new(),
+        drives: DriveWatch::start(config, &control),
         reloader: Arc::new(reloader),
         disk_details: config.daemon.metrics_disk_details,
     };
@@ -471,13 +473,5 @@ async fn watchdog(control: Arc<Control>) {
             tracing::error!("a cache's thread does not answer");
         }
         tokio::time::sleep(interval).await;
-    }
-}
-
-/// Notes what was written to flash, for the last day's sums.
-async fn keep_ledger(control: Arc<Control>) {
-    loop {
-        control.observer().note_written().await;
-        tokio::time::sleep(ledger::STEP).await;
     }
 }

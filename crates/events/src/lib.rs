@@ -107,6 +107,8 @@ event_kinds! {
     FlashSlow = "flash-slow";
     /// The flash is in time again.
     FlashInTime = "flash-in-time";
+    /// A drive under a cache fails, wears out, or loses what is not flushed when power fails.
+    DriveConcern = "drive-concern";
     /// A record that protects bytes of disks cannot be written.
     RecordFailed = "record-failed";
     /// A client was cut off, since it kept memory that others wait for.

@@ -7,6 +7,7 @@ mod caches;
 mod cluster;
 mod commands;
 mod connections;
+mod drives;
 mod event_log;
 mod glance;
 mod guests;
@@ -27,6 +28,7 @@ use refusal::Refusal;
 
 use crate::Control;
 use crate::assembly::Seen;
+use crate::drive_watch::DriveWatch;
 use crate::event_log::EventLog;
 use crate::glance::{DiskOrder, VmOrder};
 use crate::guest_sockets::GuestSockets;
@@ -70,6 +72,8 @@ pub(crate) struct Shown {
     pub(crate) history: Arc<History>,
     /// The daemon's own process.
     pub(crate) process: OwnProcess,
+    /// The drives under the caches.
+    pub(crate) drives: Arc<DriveWatch>,
     /// What reads the configuration again.
     pub(crate) reloader: Arc<Reloader>,
     /// Whether metrics tell of each disk in detail.
@@ -100,6 +104,7 @@ pub(crate) fn router(control: Arc<Control>, shown: Shown) -> Router {
         ))
         .merge(guests::routes(guests))
         .merge(caches::routes())
+        .merge(drives::routes(Arc::clone(&shown.drives)))
         .merge(roaming::routes())
         .merge(resources::routes())
         .merge(cluster::routes(
@@ -191,6 +196,8 @@ pub(crate) fn metrics_router(control: Arc<Control>, shown: Shown) -> Router {
         moves::change_settings,
         resources::show_resources,
         resources::take_reading,
+        drives::show_drives,
+        drives::take_health,
         show_metrics,
         show_document
     ),
@@ -304,6 +311,7 @@ async fn show_metrics(State(control): Shared, shown: Shown) -> Response {
         resources: control.disk_sockets().resources().shown(1),
         events: shown.events.counts(),
         process: shown.process.figures(),
+        drives: shown.drives.shown(),
         reload: shown.reloader.figures(),
         cluster: shown.seen.map(|seen| seen.observed.numbers()),
         disk_details: shown.disk_details,

@@ -4,6 +4,7 @@ use super::family::{Family, Kind, Read, Series, families};
 use crate::cluster::ClusterNumbers;
 use crate::own_process::ProcessFigures;
 use crate::reload::ReloadFigures;
+use api::drives::FlashDrives;
 use api::resources::Resources;
 use api::roaming::RoamingDisks;
 use api::types::{Disks, Latency, Status};
@@ -55,6 +56,8 @@ pub(crate) struct Scrape {
     pub(crate) resources: Resources,
     /// How many events of each kind there were.
     pub(crate) events: BTreeMap<EventKind, u64>,
+    /// The drives under the caches.
+    pub(crate) drives: FlashDrives,
     /// What the daemon's process uses, if the system says so.
     pub(crate) process: Option<ProcessFigures>,
     /// How the last reload ended.

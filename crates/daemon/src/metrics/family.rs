@@ -86,6 +86,7 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
         .chain(super::vm_families::FAMILIES)
         .chain(super::guest_families::FAMILIES)
         .chain(super::resource_families::FAMILIES)
+        .chain(super::drive_families::FAMILIES)
         .chain(super::event_families::FAMILIES)
         .chain(super::process_families::FAMILIES)
         .chain(super::reload_families::FAMILIES)

@@ -6,6 +6,7 @@
 //! of its series.
 
 mod cluster_families;
+mod drive_families;
 mod encode;
 mod event_families;
 mod families;

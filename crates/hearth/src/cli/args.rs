@@ -4,6 +4,7 @@
 use super::adopt::args::Adopt;
 use super::caches::Set;
 use super::disks::args::Disk;
+use super::health::HealthOf;
 use super::hook::args::Hook;
 use super::migrate::args::Migrate;
 use super::recover::args::Recover;
@@ -261,6 +262,11 @@ pub enum Cache {
     /// origin lacks stays, and an event and the log name its disk and offset. `hearth status` shows how far the scrub is. While
     /// it is under way the command changes its rate.
     Scrub(Scrub),
+    /// Show the drives under the caches: write cache, wear, errors, and what to do about them
+    ///
+    /// The daemon looks at the start and every ten minutes. Wear and errors come from smartctl of the package smartmontools. The packaged
+    /// daemon has no right to ask drives: run this as root, and it asks itself and tells the daemon, whose metrics have it for 26 hours.
+    Health(HealthOf),
 }
 
 /// Arguments of `cache format`.

@@ -12,6 +12,7 @@ pub mod args;
 pub mod caches;
 pub mod disks;
 mod front_ends;
+pub mod health;
 pub mod hook;
 mod limits;
 pub mod migrate;

@@ -2,8 +2,8 @@
 
 use super::args::{Cache, Cli, Command, Global};
 use super::{
-    adopt, caches, disks, hook, migrate, offline, overview, recover, reload, render, scrub, serve,
-    vms,
+    adopt, caches, disks, health, hook, migrate, offline, overview, recover, reload, render, scrub,
+    serve, vms,
 };
 use crate::advise::host_words;
 use crate::group::args::Group;
@@ -94,7 +94,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         | Command::Adopt(_)
         | Command::Hook(_)
         | Command::Advise(_)
-        | Command::Cache(Cache::Set(_) | Cache::Scrub(_))
+        | Command::Cache(Cache::Set(_) | Cache::Scrub(_) | Cache::Health(_))
         | Command::Disk(_)
         | Command::Migrate(_)
         | Command::Xml(_)
@@ -142,6 +142,7 @@ async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError>
         Command::Xml(args) => xml::run(&client, args, global.json).await,
         Command::Cache(Cache::Set(set)) => caches::set(&client, global, set).await,
         Command::Cache(Cache::Scrub(asked)) => scrub::run(&client, global, asked).await,
+        Command::Cache(Cache::Health(asked)) => health::health(&client, global, asked).await,
         Command::Resources(arguments) => {
             let path = format!("/v1/resources?samples={}", arguments.samples);
             let known: Resources = client.get(&path).await?;

@@ -46,6 +46,7 @@ pub(super) const ITEMS: &[Item] = &[
     item("roaming.json", "disks that roam", From::Answer("/v1/roaming")),
     item("events.json", "what has happened lately", From::Answer("/v1/events")),
     item("advice.json", "what the caches would gain from", From::Answer("/v1/advice")),
+    item("drives.json", "the drives under the caches", From::Answer("/v1/drives")),
     item("resources.json", "what the host and its VMs use", From::Answer("/v1/resources")),
     item("cluster.json", "the cluster, if the host is in one", From::Answer("/v1/cluster")),
     item("metrics.txt", "every metric", From::Text("/metrics")),

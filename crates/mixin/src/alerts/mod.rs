@@ -2,6 +2,7 @@
 
 mod cluster;
 mod daemon;
+mod drives;
 mod flash;
 mod moves;
 mod origin;
@@ -13,6 +14,7 @@ use crate::alert::Group;
 pub(crate) const GROUPS: &[Group] = &[
     daemon::GROUP,
     flash::GROUP,
+    drives::GROUP,
     origin::GROUP,
     write_back::GROUP,
     moves::GROUP,
