@@ -7,13 +7,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How names begin that a daemon exports only with links to other hosts, in a cluster, or beside a resource monitor. The
+/// How names begin that a daemon exports only with links to other hosts, in a cluster, beside a resource monitor, or on drives that
+/// tell of their health. The
 /// unit tests compare them with the table of metrics.
 const ELSEWHERE: &[&str] = &[
     "hearth_link_",
     "hearth_hand_over",
     "hearth_roaming_",
     "hearth_cluster_",
+    "hearth_flash_drive_",
     "hearth_host_",
     "hearth_vm_cpu_",
     "hearth_vm_resident_",

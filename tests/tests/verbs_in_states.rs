@@ -145,6 +145,7 @@ const VERBS: &[Verb] = &[
         r#"{"rate":"1MiB"}"#,
     ),
     api("cache scrub flash --stop", "DELETE /v1/caches/flash/scrub"),
+    api("cache health", "GET /v1/drives"),
     api("overview", "GET /v1/overview"),
     api("status", "GET /v1/status"),
     api("reload", "POST /v1/reload"),
@@ -232,6 +233,7 @@ const TABLE: &str = "\
 | `cache set flash --reset` | done | done | done | done | done | done | done | done | done | unreachable |
 | `cache scrub flash --rate 1MiB` | done | done | done | done | done | done | done | refused | refused | unreachable |
 | `cache scrub flash --stop` | done | done | done | done | done | done | done | done | done | unreachable |
+| `cache health` | done | done | done | done | done | done | done | done | done | unreachable |
 | `overview` | done | done | done | done | done | done | done | done | done | unreachable |
 | `status` | done | done | done | done | done | done | done | done | done | unreachable |
 | `reload` | done | done | done | done | done | done | done | done | done | unreachable |
