@@ -26,7 +26,7 @@ install:
 	install -D -m 0644 -t $(LIBDIR)/systemd/system packaging/hearth.service packaging/hearth.socket packaging/hearth-monitor.service
 	install -D -m 0644 packaging/hearth.sysusers $(LIBDIR)/sysusers.d/hearth.conf
 	install -D -m 0644 packaging/hearth.tmpfiles $(LIBDIR)/tmpfiles.d/hearth.conf
-	install -D -m 0644 -t $(EXAMPLES) packaging/storage.conf packaging/hearth-storage.rules
+	install -D -m 0644 -t $(EXAMPLES) packaging/storage.conf packaging/hearth-storage.rules packaging/hearth-health.service packaging/hearth-health.timer
 	install -D -m 0644 packaging/reference.toml $(EXAMPLES)/reference.toml
 	install -D -m 0644 packaging/hearth.schema.json $(SHARE)/hearth/hearth.schema.json
 	install -d -m 0750 $(DESTDIR)/etc/hearth/conf.d
