@@ -40,6 +40,18 @@ const fn shell(name: &'static str, folder: &'static str, below: &'static [&'stat
     }
 }
 
+/// A shell without unsafe code.
+const fn safe_shell(
+    name: &'static str,
+    folder: &'static str,
+    below: &'static [&'static str],
+) -> Crate {
+    Crate {
+        may_be_unsafe: false,
+        ..shell(name, folder, below)
+    }
+}
+
 const fn program(
     name: &'static str,
     folder: &'static str,
@@ -169,34 +181,19 @@ pub(super) const TABLE: &[Crate] = &[
         ],
     ),
     shell("ring", "crates/ring", &["units", "block-io"]),
-    Crate {
-        may_be_unsafe: false,
-        ..shell("durable-file", "crates/durable-file", &[])
-    },
-    Crate {
-        may_be_unsafe: false,
-        ..shell("store", "crates/store", &["units", "durable-file"])
-    },
-    Crate {
-        may_be_unsafe: false,
-        ..shell(
-            "executor",
-            "crates/executor",
-            &["events", "placement", "store", "units"],
-        )
-    },
-    Crate {
-        may_be_unsafe: false,
-        ..shell("hypervisor", "crates/hypervisor", &[])
-    },
-    Crate {
-        may_be_unsafe: false,
-        ..shell(
-            "at-rest",
-            "crates/at-rest",
-            &["units", "block-io", "durable-file"],
-        )
-    },
+    safe_shell("durable-file", "crates/durable-file", &[]),
+    safe_shell("store", "crates/store", &["units", "durable-file"]),
+    safe_shell(
+        "executor",
+        "crates/executor",
+        &["events", "placement", "store", "units"],
+    ),
+    safe_shell("hypervisor", "crates/hypervisor", &[]),
+    safe_shell(
+        "at-rest",
+        "crates/at-rest",
+        &["units", "block-io", "durable-file"],
+    ),
     shell(
         "device",
         "crates/device",
@@ -236,44 +233,35 @@ pub(super) const TABLE: &[Crate] = &[
         "crates/vhost-user",
         &["units", "block-io", "ring", "vhost-protocol", "frontend"],
     ),
-    Crate {
-        may_be_unsafe: false,
-        ..shell(
-            "shard",
-            "crates/shard",
-            &[
-                "at-rest",
-                "durable-file",
-                "events",
-                "units",
-                "block-io",
-                "policy",
-                "flash-format",
-                "tenancy",
-                "cache",
-                "ring",
-                "device",
-                "origin",
-                "frontend",
-                "handoff",
-                "borrowing",
-                "throttle",
-            ],
-        )
-    },
-    Crate {
-        may_be_unsafe: false,
-        ..shell("link", "crates/link", &["events", "units", "link-protocol"])
-    },
+    safe_shell(
+        "shard",
+        "crates/shard",
+        &[
+            "at-rest",
+            "durable-file",
+            "events",
+            "units",
+            "block-io",
+            "policy",
+            "flash-format",
+            "tenancy",
+            "cache",
+            "ring",
+            "device",
+            "origin",
+            "frontend",
+            "handoff",
+            "borrowing",
+            "throttle",
+        ],
+    ),
+    safe_shell("link", "crates/link", &["events", "units", "link-protocol"]),
     shell(
         "load",
         "crates/load",
         &["units", "block-io", "workload", "nbd-protocol", "ring"],
     ),
-    Crate {
-        may_be_unsafe: false,
-        ..shell("traffic", "crates/traffic", &["units", "groups"])
-    },
+    safe_shell("traffic", "crates/traffic", &["units", "groups"]),
     program("trace-fixtures", "crates/trace-fixtures", &[]),
     program("trace", "crates/trace", &["units", "workload"]),
     program(
@@ -324,85 +312,67 @@ pub(super) const TABLE: &[Crate] = &[
             "simulator",
         ],
     ),
-    Crate {
-        may_be_unsafe: false,
-        ..shell("monitor", "crates/monitor", &["units"])
-    },
-    Crate {
-        may_be_unsafe: false,
-        ..shell("drives", "crates/drives", &["units"])
-    },
-    Crate {
-        may_be_unsafe: false,
-        ..shell(
-            "configuration",
-            "crates/configuration",
-            &[
-                "throttle",
-                "at-rest",
-                "strategies",
-                "units",
-                "policy",
-                "prefetch",
-                "tenancy",
-                "cache",
-            ],
-        )
-    },
-    Crate {
-        may_be_unsafe: false,
-        ..shell(
+    safe_shell("monitor", "crates/monitor", &["units"]),
+    safe_shell("drives", "crates/drives", &["units"]),
+    safe_shell(
+        "configuration",
+        "crates/configuration",
+        &[
+            "throttle",
+            "at-rest",
+            "strategies",
+            "units",
+            "policy",
+            "prefetch",
+            "tenancy",
+            "cache",
+        ],
+    ),
+    safe_shell(
+        "api",
+        "crates/api",
+        &["units", "drives", "monitor", "configuration"],
+    ),
+    safe_shell(
+        "daemon",
+        "crates/daemon",
+        &[
+            "throttle",
             "api",
-            "crates/api",
-            &["units", "drives", "monitor", "configuration"],
-        )
-    },
-    Crate {
-        may_be_unsafe: false,
-        ..shell(
-            "daemon",
-            "crates/daemon",
-            &[
-                "throttle",
-                "api",
-                "events",
-                "executor",
-                "hypervisor",
-                "placement",
-                "store",
-                "drives",
-                "monitor",
-                "configuration",
-                "at-rest",
-                "durable-file",
-                "units",
-                "block-io",
-                "policy",
-                "flash-format",
-                "tenancy",
-                "cache",
-                "device",
-                "origin",
-                "frontend",
-                "nbd-server",
-                "vhost-user",
-                "handoff",
-                "borrowing",
-                "strategies",
-                "link",
-                "link-protocol",
-                "guest-protocol",
-                "shard",
-                "trace",
-                "mrc",
-                "web",
-            ],
-        )
-    },
-    Crate {
-        may_be_unsafe: false,
-        ..shell("mixin", "crates/mixin", &[])
-    },
+            "events",
+            "executor",
+            "hypervisor",
+            "placement",
+            "store",
+            "drives",
+            "monitor",
+            "configuration",
+            "at-rest",
+            "durable-file",
+            "units",
+            "block-io",
+            "policy",
+            "flash-format",
+            "tenancy",
+            "cache",
+            "device",
+            "origin",
+            "frontend",
+            "nbd-server",
+            "vhost-user",
+            "handoff",
+            "borrowing",
+            "strategies",
+            "link",
+            "link-protocol",
+            "guest-protocol",
+            "shard",
+            "trace",
+            "mrc",
+            "web",
+        ],
+    ),
+    safe_shell("mixin", "crates/mixin", &[]),
     program(
         "hearth",
         "crates/hearth",
