@@ -4,22 +4,12 @@
 //! from what it is. So the answer reaches back a day and at most a step more. Memory: 97 notes for each
 //! VM and image on each cache.
 
-use super::control::Control;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time between two notes: an answer is that much too old at worst, one part in 96.
 pub(super) const STEP: Duration = Duration::from_mins(15);
 const DAY: Duration = Duration::from_hours(24);
-
-/// Notes what was written to flash, for as long as the daemon runs.
-pub(super) async fn keep(control: Arc<Control>) {
-    loop {
-        control.observer().note_written().await;
-        tokio::time::sleep(STEP).await;
-    }
-}
 
 /// Whose bytes: a cache, and of it a VM or image, or none for all together.
 pub(super) type Account = (String, Option<String>);

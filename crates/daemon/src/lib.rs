@@ -45,6 +45,7 @@ mod hand_overs;
 mod history;
 mod image_view;
 mod initiator;
+mod keep_ledger;
 mod keys;
 mod ledger;
 mod listen;

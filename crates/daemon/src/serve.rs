@@ -21,7 +21,7 @@ use super::control::Control;
 use super::drive_watch::DriveWatch;
 use super::error::{ServeError, ServeErrorKind};
 use super::event_log::{EventLog, Lines};
-use super::ledger;
+use super::keep_ledger::keep_ledger;
 use super::listen::{self, ListenError, NbdListener};
 use super::log;
 use super::own_process::OwnProcess;
@@ -142,11 +142,10 @@ async fn run(
     renewal: &Renewal,
     (events, reloader): (&Arc<EventLog>, Reloader),
 ) -> Result<End, ServeError> {
-    let failed = |error: &dyn std::error::Error| ServeError::failed(error);
-    let mut signals = Signals::new().map_err(|error| failed(&error))?;
+    let mut signals = Signals::new().map_err(|error| ServeError::failed(&error))?;
     let cluster = cluster_of(config)?;
     let state = open_state(config, sockets)?.in_cluster(cluster.as_ref().map(Cluster::records));
-    let disks_before = state.disks().map_err(|error| failed(&error))?;
+    let disks_before = state.disks().map_err(|error| ServeError::failed(&error))?;
     let roaming = start_roaming(config).await?;
     let Daemon {
         control,
@@ -163,7 +162,7 @@ async fn run(
         cluster,
     )
     .await?;
-    let ledger = tokio::spawn(ledger::keep(Arc::clone(&control)));
+    let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
     keep_watch(&control, new_locks);
     let_go_of_sockets(&control, sockets, nbd_socket(config));
     let (end_admin, admin_ends) = watch::channel(false);

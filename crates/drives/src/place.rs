@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DriveKind {
-    /// NVMe.
+    /// `NVMe`.
     Nvme,
     /// SATA, SAS, USB: what Linux calls a SCSI disk.
     Scsi,
@@ -104,7 +104,7 @@ fn no_device(path: &Path) -> &'static str {
     let Ok(facts) = rustix::fs::statfs(path) else {
         return "its file system does not say on what it lies";
     };
-    match i64::try_from(facts.f_type).unwrap_or(0) {
+    match facts.f_type {
         TMPFS | RAMFS => {
             "memory (tmpfs): there is no drive, and nothing of it survives a power cut"
         }

@@ -1,18 +1,18 @@
-//! What `smartctl --json` says of a drive, as `smartctl(8)` and the NVMe specification mean it.
+//! What `smartctl --json` says of a drive, as `smartctl(8)` and the `NVMe` specification mean it.
 //!
-//! One unit of NVMe's data units is 1000 sectors of 512 bytes. Units written are what hosts have written: the copies
+//! One unit of `NVMe`'s data units is 1000 sectors of 512 bytes. Units written are what hosts have written: the copies
 //! that the drive makes inside are not among them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Bytes of a data unit of NVMe's health log.
+/// Bytes of a data unit of `NVMe`'s health log.
 const DATA_UNIT_BYTES: u64 = 512_000;
 /// Bits of `smartctl`'s exit status that say that the drive was not asked.
 const NOT_ASKED: u64 = 0b011;
 
-/// NVMe's critical warnings, by bit.
+/// `NVMe`'s critical warnings, by bit.
 const CRITICAL: [&str; 6] = [
     "spare below its threshold",
     "temperature beyond its thresholds",

@@ -174,7 +174,26 @@ fn buckets(latency: &Latency, ends: &[f64]) -> Vec<(f64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::drives::CacheDrives;
     use api::samples;
+
+    /// A cache on a drive that says all that a drive can say.
+    fn worn_cache() -> CacheDrives {
+        let drive = serde_json::json!({
+            "device": "/dev/nvme0n1", "kind": "nvme", "model": null, "is_rotational": false,
+            "has_volatile_cache": true, "concerns": [], "told_seconds_ago": null, "written": null,
+            "smart": { "state": "known", "passed": true, "critical_warnings": [],
+                "used_percent": 93, "spare_percent": 80, "spare_threshold_percent": 10,
+                "temperature_celsius": 41, "media_errors": 2, "unsafe_shutdowns": 7,
+                "written_bytes": 512_000, "power_on_hours": 9 },
+        });
+        CacheDrives {
+            cache: "main".parse().unwrap(),
+            path: "/flash.img".to_owned(),
+            no_drive: None,
+            drives: vec![serde_json::from_value(drive).unwrap()],
+        }
+    }
 
     fn scrape(disk_details: bool) -> Scrape {
         Scrape {
@@ -190,6 +209,10 @@ mod tests {
                 max_fds: Some(65536),
                 ..ProcessFigures::default()
             }),
+            drives: FlashDrives {
+                age_seconds: Some(1.0),
+                caches: vec![worn_cache()],
+            },
             reload: ReloadFigures {
                 is_successful: true,
                 success_seconds: 1_795_842_000.5,
