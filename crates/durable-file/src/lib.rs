@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 /// Who may read a file.
@@ -31,13 +31,32 @@ pub enum Readers {
 /// # Errors
 /// What the system said; then the old content stands, or the new one already does.
 pub fn replace(path: &Path, readers: Readers, content: &[u8]) -> io::Result<()> {
+    replace_for(path, readers, None, content)
+}
+
+/// As [`replace`], for another owner: the user and group of the file from its first moment under `path` on.
+///
+/// # Errors
+/// As [`replace`], and if this process may not give files away.
+pub fn replace_for(
+    path: &Path,
+    readers: Readers,
+    owner: Option<(u32, u32)>,
+    content: &[u8],
+) -> io::Result<()> {
     let beside = beside(path);
     let mode = match readers {
         Readers::Anybody => 0o666,
         Readers::Owner => 0o600,
     };
     let mut file = create(&beside, mode)?;
-    let written = file.write_all(content).and_then(|()| file.sync_all());
+    let given = match owner {
+        Some((user, group)) => fchown(&file, Some(user), Some(group)),
+        None => Ok(()),
+    };
+    let written = given
+        .and_then(|()| file.write_all(content))
+        .and_then(|()| file.sync_all());
     if let Err(error) = written.and_then(|()| std::fs::rename(&beside, path)) {
         // The first error is the one to tell of; what stays here does no harm.
         let _ = std::fs::remove_file(&beside);

@@ -182,6 +182,7 @@ pub(super) const TABLE: &[Crate] = &[
     ),
     shell("ring", "crates/ring", &["units", "block-io"]),
     safe_shell("durable-file", "crates/durable-file", &[]),
+    safe_shell("operators", "crates/operators", &["durable-file"]),
     safe_shell("store", "crates/store", &["units", "durable-file"]),
     safe_shell(
         "executor",
@@ -349,6 +350,7 @@ pub(super) const TABLE: &[Crate] = &[
             "configuration",
             "at-rest",
             "durable-file",
+            "operators",
             "units",
             "block-io",
             "policy",
@@ -383,6 +385,7 @@ pub(super) const TABLE: &[Crate] = &[
             "events",
             "drives",
             "monitor",
+            "operators",
             "at-rest",
             "units",
             "block-io",
