@@ -81,7 +81,7 @@ pub use text::{Address, Auto, Mode, ProgramPath, SocketPath, Switch, Text};
 pub use uri::{NBD_PORT, NbdUri, NbdUriAddress, ParseUriError};
 pub use vhost::{DiskVhostConfig, VhostUserConfig};
 pub use vm::{VmChange, VmConfig, WEIGHT_MAX};
-pub use web::WebConfig;
+pub use web::{OPERATORS_EXAMPLE, WebConfig};
 pub use words::{
     DestageOrder, LogFormat, LogTarget, NAME_BYTES_MAX, Name, OriginFormat, ParseNameError,
     ReclaimPolicy, TlsMode, WritePolicy,

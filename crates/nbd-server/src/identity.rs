@@ -19,7 +19,7 @@ impl Identity {
     ///
     /// # Errors
     /// If it is no certificate.
-    pub(crate) fn of_certificate(der: &[u8]) -> Result<Self, ErrorStack> {
+    pub fn of_certificate(der: &[u8]) -> Result<Self, ErrorStack> {
         let certificate = X509::from_der(der)?;
         let subject = certificate.subject_name();
         let common = subject.entries_by_nid(Nid::COMMONNAME);

@@ -41,5 +41,5 @@ pub use nbd_protocol::server::{Found, Refusal};
 pub use nbd_protocol::{Export, Terms};
 pub use negotiated::{Admission, Negotiated, export};
 pub use server::Server;
-pub use tls::{Tls, TlsOffer};
+pub use tls::{Tls, TlsOffer, read_certificates};
 pub use tls_error::TlsError;

@@ -139,7 +139,11 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+/// The certificates of a PEM file, in their order; there is one or more.
+///
+/// # Errors
+/// If the file cannot be read, or has none.
+pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let refused = |source| TlsError::Pem {
         path: path.to_owned(),
         source,

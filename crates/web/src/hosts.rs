@@ -1,26 +1,28 @@
 //! Whether a request means this host: the guard against a foreign name that is made to lead here (DNS rebinding).
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The name or address in the header `Host` of a request, without brackets and port; none if the header is no host.
+pub fn name_of_host(host: &str) -> Option<&str> {
+    if let Some(rest) = host.strip_prefix('[') {
+        let (address, port) = rest.split_once(']')?;
+        let is_plain = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+        return (is_plain && address.parse::<Ipv6Addr>().is_ok()).then_some(address);
+    }
+    match host.split_once(':') {
+        Some((name, port)) if is_port(port) => Some(name),
+        Some(_) => None,
+        None => Some(host),
+    }
+}
 
 /// Whether the header `Host` of a request names this host: `localhost` or an address of the loopback, with any port, since a
 /// tunnel may have another one than the daemon.
 pub fn is_this_host(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => {
-            let Some((address, port)) = rest.split_once(']') else {
-                return false;
-            };
-            let is_plain = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
-            let address = address.parse::<Ipv6Addr>();
-            return is_plain && address.is_ok_and(|address| address.is_loopback());
-        }
-        None => match host.split_once(':') {
-            Some((name, port)) if is_port(port) => name,
-            Some(_) => return false,
-            None => host,
-        },
+    let Some(name) = name_of_host(host) else {
+        return false;
     };
-    let address = name.parse::<Ipv4Addr>();
+    let address = name.parse::<IpAddr>();
     name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 

@@ -1,4 +1,4 @@
-//! The page that shows a host to a browser: its files, the headers they go with, and whom it answers.
+//! The page that shows a host to a browser: its files, the headers they go with, whom it answers, and which changes it believes.
 //!
 //! ```text
 //!   GET /                       index.html, asked for again each time
@@ -13,9 +13,11 @@
 
 mod assets;
 mod hosts;
+mod requests;
 
 pub use assets::{Asset, Page};
-pub use hosts::is_this_host;
+pub use hosts::{is_this_host, name_of_host};
+pub use requests::{Foreign, Sender, bearer};
 
 /// What every answer says, files and data: nothing from elsewhere is loaded, run, framed or guessed at.
 pub const HEADERS: [(&str, &str); 5] = [
