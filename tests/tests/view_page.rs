@@ -177,7 +177,7 @@ fn only_this_host_is_answered_and_nothing_is_changed() {
         ] {
             let refused = answer(port, &format!("{method} {path} HTTP/1.1\r\n{here}"))?;
             ensure!(
-                refused.starts_with("HTTP/1.1 404"),
+                refused.starts_with("HTTP/1.1 403") && refused.contains("set operators = "),
                 "{method} {path}: {refused}"
             );
         }

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use utoipa::ToSchema;
 
 /// How much an event asks of an operator.
@@ -73,14 +74,44 @@ impl About {
     }
 }
 
-/// Who gave a command over the admin socket, as the system says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Who {
-    /// The user's number.
-    pub uid: u32,
-    /// The process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
+/// Who gave a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Who {
+    /// A user of this host over the admin socket, as the system says.
+    User {
+        /// The user's number.
+        uid: u32,
+        /// The process.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pid: Option<u32>,
+    },
+    /// An operator through the page.
+    Operator {
+        /// The name of the token, or `cert:` and the name in the certificate.
+        operator: String,
+        /// From where: address and port.
+        address: String,
+    },
+    /// Somebody at the page who is no operator.
+    Stranger {
+        /// From where: address and port.
+        address: String,
+    },
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User { uid, pid: None } => write!(f, "uid {uid}"),
+            Self::User {
+                uid,
+                pid: Some(pid),
+            } => write!(f, "uid {uid}, pid {pid}"),
+            Self::Operator { operator, address } => write!(f, "{operator} from {address}"),
+            Self::Stranger { address } => write!(f, "from {address}"),
+        }
+    }
 }
 
 /// Something that has happened.

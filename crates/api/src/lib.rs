@@ -15,6 +15,7 @@ pub mod front_ends;
 pub mod guests;
 pub mod history;
 pub mod limits;
+pub mod operator;
 pub mod overview;
 pub mod problem;
 pub mod reload;

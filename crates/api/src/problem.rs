@@ -55,6 +55,12 @@ pub enum ProblemKind {
     Dirty,
     /// Another cache may have bytes of the disk, or its own are not what they should be.
     Refused,
+    /// Who asks shows nothing that proves them an operator, or something wrong.
+    Unauthorized,
+    /// Who asks may not do this here.
+    Forbidden,
+    /// Who asks has tried too often.
+    TooMany,
     /// The daemon is about to end.
     Stopping,
     /// An operation failed.
@@ -63,7 +69,7 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// Every kind.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::Invalid,
         Self::NoSuchDisk,
         Self::NoSuchCache,
@@ -79,6 +85,9 @@ impl ProblemKind {
         Self::OutputExists,
         Self::Dirty,
         Self::Refused,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::TooMany,
         Self::Stopping,
         Self::Failed,
     ];
@@ -101,6 +110,9 @@ impl ProblemKind {
             Self::OutputExists => ("output-exists", "The file exists already"),
             Self::Dirty => ("dirty", "The origin lacks bytes of the disk"),
             Self::Refused => ("refused", "The disk cannot be used as it is"),
+            Self::Unauthorized => ("unauthorized", "Only operators may do this"),
+            Self::Forbidden => ("forbidden", "This may not be done here"),
+            Self::TooMany => ("too-many", "Too many attempts have failed"),
             Self::Stopping => ("stopping", "The daemon is stopping"),
             Self::Failed => ("failed", "The operation failed"),
         }
@@ -124,6 +136,9 @@ impl ProblemKind {
             | Self::Dirty
             | Self::Refused => StatusCode::CONFLICT,
             Self::Origin => StatusCode::BAD_GATEWAY,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
             Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         }

@@ -1,15 +1,17 @@
 //! What a configuration needs from the machine, looked at without changing anything.
 
 use super::flash_size::{FlashSize, block_storage, superblock};
+use super::page_tls::PageTls;
 use super::state::is_running;
 use super::{roaming, settings, tenants};
 use configuration::{
     CacheConfig, Config, DiskConfig, Fault, FileOrigin, OriginConfig, OriginPlace, Switch, Text,
     VmConfig, cache_of, identity, room_faults,
 };
+use operators::OperatorsFile;
 use rustix::fs::Access;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt as _};
 use std::path::Path;
 use units::errors::chain;
 use units::{Bytes, SECTOR_BYTES};
@@ -64,6 +66,7 @@ pub fn environment(config: &Config) -> Vec<Fault> {
         }
     }
     tls(config, &mut faults);
+    page(config, &mut faults);
     caches(config, &mut faults);
     origins(config, &mut faults);
     promises(config, &mut faults);
@@ -77,7 +80,10 @@ pub fn environment(config: &Config) -> Vec<Fault> {
 /// disks wait until they are mended, or some promise is not kept, and all else is served.
 pub fn stops_a_start(fault: &Fault) -> bool {
     let concerns = |part| fault.key.starts_with(part);
-    !(concerns("disk[") || concerns("vm[") || concerns("daemon.metrics_address"))
+    !(concerns("disk[")
+        || concerns("vm[")
+        || concerns("daemon.metrics_address")
+        || concerns("web."))
 }
 
 /// Certificates and keys are read and understood, not only found.
@@ -91,6 +97,31 @@ fn tls(config: &Config, faults: &mut Vec<Fault>) {
     {
         faults.push(Fault::new("link", chain(&error)));
     }
+}
+
+/// The page's certificate and operators can be used. That there are no operators yet is no fault.
+fn page(config: &Config, faults: &mut Vec<Fault>) {
+    let web = &config.web;
+    if let Some(tls) = PageTls::of(web)
+        && let Err(error) = tls.reread(true)
+    {
+        faults.push(Fault::new("web.tls_certificate", chain(&error)));
+    }
+    if let Some(path) = &web.operators
+        && path.exists()
+        && let Err(error) = operators_file(config, path).read()
+    {
+        let message = format!("{}; {}", chain(&error), error.remedy());
+        faults.push(Fault::new("web.operators", message));
+    }
+}
+
+/// The file of the page's operators, for a process that may be another user's than the daemon: that is whoever has its
+/// state directory.
+pub fn operators_file(config: &Config, path: &Path) -> OperatorsFile {
+    let state = std::fs::metadata(&config.daemon.state_dir);
+    let daemon = state.ok().map(|of| (of.uid(), of.gid()));
+    OperatorsFile::new(path, daemon)
 }
 
 /// Each flash is there, formatted by this version, and no other cache's.

@@ -61,6 +61,8 @@ mod opening;
 mod orders;
 mod own_process;
 mod pace;
+mod page_access;
+mod page_tls;
 mod peering;
 mod policies;
 mod policy_control;
@@ -98,7 +100,7 @@ mod without_back;
 mod write_back;
 
 pub use control::Control;
-pub use environment::{environment, stops_a_start};
+pub use environment::{environment, operators_file, stops_a_start};
 pub use error::{ServeError, ServeErrorKind};
 pub use flash_size::{page, superblock};
 pub use keys::{key_store, remembered_faults};

@@ -25,6 +25,8 @@ use super::keep_ledger::keep_ledger;
 use super::listen::{self, ListenError, NbdListener};
 use super::log;
 use super::own_process::OwnProcess;
+use super::page_access::PageAccess;
+use super::page_tls::PageTls;
 use super::reload::Reloader;
 use super::renewal::Renewal;
 use super::roaming::Roaming;
@@ -90,14 +92,17 @@ pub fn serve(
         Lines(Arc::clone(&events)),
     )
     .map_err(|error| ServeError::of(ServeErrorKind::Usage, &error))?;
-    let reloader = Reloader::new(path.to_owned(), config.clone(), (log_filter, log.is_some()));
+    let page = Arc::new(PageAccess::of(&config.web));
+    let page_tls = PageTls::of(&config.web).map(Arc::new);
+    let reloader = Reloader::new(path.to_owned(), config.clone(), (log_filter, log.is_some()))
+        .with_page(page_tls.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .thread_name("control")
         .enable_all()
         .build()
         .map_err(|error| ServeError::failed(&error))?;
-    let outcome = runtime.block_on(run(config, &sockets, &renewal, (&events, reloader)));
+    let outcome = runtime.block_on(run(config, &sockets, &renewal, (&events, reloader, page)));
     // A thread that still opens an origin is not waited for.
     runtime.shutdown_timeout(CONTROL_FAREWELL);
     if let Err(error) = &outcome {
@@ -140,7 +145,7 @@ async fn run(
     config: &Config,
     sockets: &Arc<Sockets>,
     renewal: &Renewal,
-    (events, reloader): (&Arc<EventLog>, Reloader),
+    (events, reloader, page): (&Arc<EventLog>, Reloader, Arc<PageAccess>),
 ) -> Result<End, ServeError> {
     let mut signals = Signals::new().map_err(|error| ServeError::failed(&error))?;
     let cluster = cluster_of(config)?;
@@ -174,6 +179,7 @@ async fn run(
         process: OwnProcess::new(),
         drives: DriveWatch::start(config, &control),
         reloader: Arc::new(reloader),
+        page,
         disk_details: config.daemon.metrics_disk_details,
     };
     let admin = serve_admin(config, sockets, (&control, shown), admin_ends)
@@ -327,8 +333,9 @@ fn serve_admin(
         tasks.spawn(serving);
     }
     if let Switch::On(Address(address)) = config.web.address.0 {
+        let tls = shown.reloader.page();
         let router = admin::page_router(Arc::clone(control), shown);
-        tasks.spawn(serve_tcp("the page's address", address, router, ends));
+        tasks.spawn(serve_page(address, router, tls, ends));
     }
     Ok(tasks)
 }
@@ -345,6 +352,26 @@ async fn serve_tcp(
         () = admin::told(&mut ends) => return,
     };
     admin::serve(listener, router, |_| None, ends).await;
+}
+
+/// Serves the page as soon as its address and its certificate can be had, until `ends`.
+async fn serve_page(
+    address: SocketAddr,
+    router: Router,
+    tls: Option<Arc<PageTls>>,
+    mut ends: watch::Receiver<bool>,
+) {
+    let listening = async {
+        if let Some(tls) = &tls {
+            tls.wait().await;
+        }
+        listen::tcp("the page's address", address).await
+    };
+    let listener = tokio::select! {
+        listener = listening => listener,
+        () = admin::told(&mut ends) => return,
+    };
+    admin::serve_page(listener, router, tls, ends).await;
 }
 
 /// Attaches the disks of the configuration and the remembered ones. Returns when the caches are

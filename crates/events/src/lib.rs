@@ -59,6 +59,12 @@ event_kinds! {
     Command = "command";
     /// An operator changed a setting.
     SettingChanged = "setting-changed";
+    /// A change that an operator wanted to make through the page was refused.
+    CommandRefused = "command-refused";
+    /// Somebody who is no operator wanted to change something through the page: told once a minute, with how often.
+    ChangeDenied = "change-denied";
+    /// The file of the page's operators cannot be used: nobody changes anything through the page.
+    OperatorsUnusable = "operators-unusable";
     /// The settings of VMs contradict each other, or the flash.
     SettingsBroken = "settings-broken";
     /// A disk is attached, or stands by for another host.

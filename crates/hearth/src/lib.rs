@@ -33,6 +33,7 @@ pub mod group;
 pub mod moves;
 pub mod mrc;
 pub mod offline;
+pub mod operator;
 pub mod plan;
 pub mod resources;
 pub mod sim;

@@ -1,11 +1,12 @@
-//! What operators do over the admin socket, as events with who did it.
+//! What operators do over the admin socket and through the page, as events with who did it.
 //!
 //! Every path that changes something has a row here, a test compares. A command is told of when it was carried out, to
-//! its end even if the client goes away meanwhile; what was refused has changed nothing.
+//! its end even if the client goes away meanwhile; what was refused has changed nothing, and is told of if it came through the page.
 
 use super::connections::Caller;
 use super::refusal::Refusal;
 use super::{BODY_BYTES_MAX, to_the_end};
+use api::events::Who;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use axum::body::{Body, Bytes, to_bytes};
@@ -118,17 +119,75 @@ pub(super) async fn tell(request: Request, next: Next) -> Response {
     let command = Command {
         row,
         uri: parts.uri.clone(),
-        caller: parts.extensions.get().copied(),
+        caller: parts.extensions.get().cloned(),
         body: body.clone(),
     };
     let done = to_the_end(async move {
         let response = next.run(Request::from_parts(parts, Body::from(body))).await;
         if response.status().is_success() {
             command.log();
+            return Ok(response);
         }
-        Ok(response)
+        Ok(command.log_refused(response).await)
     });
     done.await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// Tells of a request through the page that was refused, and why.
+pub(super) fn tell_of_refusal(caller: &Caller, what: &str, problem: &Problem) {
+    let Asked {
+        operator,
+        asked_from,
+        ..
+    } = Asked::by(Some(caller));
+    let event = EventKind::CommandRefused.word();
+    let (reason, remedy) = (&problem.detail, &problem.remedy);
+    let what = told(what);
+    tracing::warn!(
+        event,
+        operator,
+        asked_from,
+        reason,
+        remedy,
+        "{what} was refused"
+    );
+}
+
+/// Method and path of every change.
+#[cfg(test)]
+pub(super) fn changes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ROWS.iter().map(|row| (row.method, row.path))
+}
+
+/// Who asks, as the fields of a log line.
+#[derive(Default)]
+struct Asked<'a> {
+    uid: Option<u32>,
+    pid: Option<u32>,
+    operator: Option<&'a str>,
+    asked_from: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    fn by(caller: Option<&'a Caller>) -> Self {
+        match caller {
+            None => Self::default(),
+            Some(Caller(Who::User { uid, pid })) => Self {
+                uid: Some(*uid),
+                pid: *pid,
+                ..Self::default()
+            },
+            Some(Caller(Who::Operator { operator, address })) => Self {
+                operator: Some(operator),
+                asked_from: Some(address),
+                ..Self::default()
+            },
+            Some(Caller(Who::Stranger { address })) => Self {
+                asked_from: Some(address),
+                ..Self::default()
+            },
+        }
+    }
 }
 
 fn row_of(method: &Method, path: &str) -> Option<&'static Row> {
@@ -138,9 +197,12 @@ fn row_of(method: &Method, path: &str) -> Option<&'static Row> {
 
 impl Command {
     fn log(&self) {
-        let caller = self.caller;
-        let uid = caller.map(|Caller(who)| who.uid);
-        let pid = caller.and_then(|Caller(who)| who.pid);
+        let Asked {
+            uid,
+            pid,
+            operator,
+            asked_from,
+        } = Asked::by(self.caller.as_ref());
         let name = self.name();
         let name_if = |names: &[Names]| names.contains(&self.row.names).then_some(name.as_deref());
         let disk = name_if(&[Names::Disk, Names::DiskInBody]).flatten();
@@ -151,7 +213,34 @@ impl Command {
             Told::Done(_) | Told::Nothing => EventKind::Command,
         };
         let event = kind.word();
-        tracing::info!(event, uid, pid, disk, vm, cache, "{}", self.sentence());
+        tracing::info!(
+            event,
+            uid,
+            pid,
+            operator,
+            asked_from,
+            disk,
+            vm,
+            cache,
+            "{}",
+            self.sentence()
+        );
+    }
+
+    /// Tells of a change that an operator wanted to make through the page, and why it was refused. Hands the answer back.
+    async fn log_refused(&self, response: Response) -> Response {
+        let Some(caller @ Caller(Who::Operator { .. })) = &self.caller else {
+            return response;
+        };
+        let (head, body) = response.into_parts();
+        // A problem is below a kilobyte.
+        let body = to_bytes(body, BODY_BYTES_MAX).await.unwrap_or_default();
+        let problem: Option<Problem> = serde_json::from_slice(&body).ok();
+        let problem =
+            problem.unwrap_or_else(|| Problem::new(ProblemKind::Failed, head.status.as_str()));
+        let what = format!("{} {}", self.row.method, self.uri.path());
+        tell_of_refusal(caller, &what, &problem);
+        Response::from_parts(head, Body::from(body))
     }
 
     /// What was done, with what the request says beside it.
@@ -200,7 +289,6 @@ fn told(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::events::Who;
     use std::collections::BTreeSet;
 
     #[test]
@@ -225,7 +313,7 @@ mod tests {
         let command = |method: &Method, path: &str, uri: &str, body: &'static str| Command {
             row: row_of(method, path).unwrap(),
             uri: uri.parse().unwrap(),
-            caller: Some(Caller(Who { uid: 7, pid: None })),
+            caller: Some(Caller(Who::User { uid: 7, pid: None })),
             body: Bytes::from_static(body.as_bytes()),
         };
         let detached = command(

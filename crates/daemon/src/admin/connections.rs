@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 /// How long the head of a request may take, from the connection's beginning or the answer before.
@@ -38,16 +38,16 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Connections to one listener at a time. Commands and Prometheus have one each for a moment; further
 /// ones wait in the backlog.
-const CONNECTIONS_MAX: usize = 64;
+pub(super) const CONNECTIONS_MAX: usize = 64;
 
-/// Who asks, as the system says.
-#[derive(Clone, Copy, Debug)]
+/// Who asks, as the system or the page's gate says.
+#[derive(Clone, Debug)]
 pub(super) struct Caller(pub(super) Who);
 
 /// Who is at the other end of the admin socket.
 pub(in super::super) fn peer(stream: &UnixStream) -> Option<Who> {
     let peer = stream.peer_cred().ok()?;
-    Some(Who {
+    Some(Who::User {
         uid: peer.uid(),
         pid: peer.pid().and_then(|pid| u32::try_from(pid).ok()),
     })
@@ -85,11 +85,12 @@ pub(in super::super) async fn serve<L: Listener>(
     while open.join_next().await.is_some() {}
 }
 
-async fn connection<S>(
+/// Serves a connection, which holds its `place` meanwhile.
+pub(super) async fn connection<S, P>(
     stream: S,
     router: Router,
     mut ends: watch::Receiver<bool>,
-    _place: OwnedSemaphorePermit,
+    _place: P,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

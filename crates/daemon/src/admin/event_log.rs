@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// Events of a page unless the client says how many.
 const PAGE: usize = 100;
@@ -36,11 +36,16 @@ const PAGE_MAX: usize = 1000;
 /// How often a stream that has nothing to say says so: a client knows that the daemon is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// The path.
+/// How many clients may follow events at a time, over the admin socket and at the page each. A client holds one of the places of its
+/// listener, which commands need, too.
+const FOLLOWERS_MAX: usize = 16;
+
+/// The path, with places for followers of its own: browsers take none of those of the admin socket.
 pub(super) fn routes(control: &Arc<Control>, log: Arc<EventLog>) -> Router<Arc<Control>> {
     let source = Source {
         control: Arc::clone(control),
         log,
+        followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
     };
     Router::new()
         .route("/v1/events", get(show_events))
@@ -52,6 +57,7 @@ pub(super) fn routes(control: &Arc<Control>, log: Arc<EventLog>) -> Router<Arc<C
 pub(super) struct Source {
     control: Arc<Control>,
     log: Arc<EventLog>,
+    followers: Arc<Semaphore>,
 }
 
 impl Source {
@@ -124,7 +130,8 @@ pub(super) async fn show_events(
     }
     let last = text(header::HeaderName::from_static("last-event-id")).or(which.after.as_deref());
     let after = last.map(number).transpose()?;
-    let Some(place) = log.follower() else {
+    let place = Arc::clone(&source.followers).try_acquire_owned();
+    let Ok(place) = place else {
         let problem = Problem::new(ProblemKind::Busy, "too many clients follow events");
         return Err(problem.with_remedy("end a hearth events --follow").into());
     };

@@ -23,7 +23,7 @@ mod write_back;
 
 pub(super) use connections::{peer, serve, told};
 use names::DiskName;
-pub(super) use page::router as page_router;
+pub(super) use page::{router as page_router, serve as serve_page};
 use refusal::Refusal;
 
 use crate::Control;
@@ -35,6 +35,7 @@ use crate::guest_sockets::GuestSockets;
 use crate::history::History;
 use crate::metrics::{self, Scrape};
 use crate::own_process::OwnProcess;
+use crate::page_access::PageAccess;
 use crate::reload::Reloader;
 use api::events::Missed;
 use api::problem::ProblemKind;
@@ -76,6 +77,8 @@ pub(crate) struct Shown {
     pub(crate) drives: Arc<DriveWatch>,
     /// What reads the configuration again.
     pub(crate) reloader: Arc<Reloader>,
+    /// Who may change something through the page.
+    pub(crate) page: Arc<PageAccess>,
     /// Whether metrics tell of each disk in detail.
     pub(crate) disk_details: bool,
 }
@@ -198,6 +201,7 @@ pub(crate) fn metrics_router(control: Arc<Control>, shown: Shown) -> Router {
         resources::take_reading,
         drives::show_drives,
         drives::take_health,
+        page::show_operator,
         show_metrics,
         show_document
     ),
@@ -313,6 +317,7 @@ async fn show_metrics(State(control): Shared, shown: Shown) -> Response {
         process: shown.process.figures(),
         drives: shown.drives.shown(),
         reload: shown.reloader.figures(),
+        page_denied: shown.page.denied(),
         cluster: shown.seen.map(|seen| seen.observed.numbers()),
         disk_details: shown.disk_details,
     });

@@ -68,11 +68,14 @@ struct Words {
     remedy: Option<String>,
     uid: Option<u32>,
     pid: Option<u32>,
+    operator: Option<String>,
+    asked_from: Option<String>,
 }
 
 impl Words {
     /// The event, if the line names a kind.
-    fn said(self, level: Level) -> Option<Said> {
+    fn said(mut self, level: Level) -> Option<Said> {
+        let who = self.who();
         let text = match self.reason {
             Some(reason) => format!("{}: {reason}", self.message),
             None => self.message,
@@ -83,8 +86,17 @@ impl Words {
             about: self.about,
             text: cut(text, TEXT_BYTES_MAX),
             remedy: self.remedy.map(|remedy| cut(remedy, TEXT_BYTES_MAX)),
-            who: self.uid.map(|uid| Who { uid, pid: self.pid }),
+            who,
         })
+    }
+
+    fn who(&mut self) -> Option<Who> {
+        match (self.uid, self.operator.take(), self.asked_from.take()) {
+            (Some(uid), ..) => Some(Who::User { uid, pid: self.pid }),
+            (None, Some(operator), Some(address)) => Some(Who::Operator { operator, address }),
+            (None, None, Some(address)) => Some(Who::Stranger { address }),
+            (None, _, None) => None,
+        }
     }
 
     fn take(&mut self, field: &str, value: String) {
@@ -105,6 +117,8 @@ impl Words {
                 self.remedy = Some(value);
                 return;
             }
+            "operator" => &mut self.operator,
+            "asked_from" => &mut self.asked_from,
             "disk" | "image" => &mut self.about.disk,
             "vm" => &mut self.about.vm,
             "cache" => &mut self.about.cache,
@@ -193,6 +207,28 @@ mod tests {
         assert_eq!(event.remedy.as_deref(), Some("bring it back"));
         let names: Vec<_> = event.about.names().collect();
         assert_eq!(names, [("disk", "d"), ("vm", "v")]);
+    }
+
+    #[test]
+    fn an_event_says_who_gave_the_command_and_from_where() {
+        let events = said_by(|| {
+            let event = EventKind::Command.word();
+            let (uid, nobody) = (Some(7_u32), None::<&str>);
+            tracing::info!(event, uid, operator = nobody, asked_from = nobody, "x");
+            tracing::info!(
+                event,
+                uid = None::<u32>,
+                operator = "alice",
+                asked_from = "192.0.2.7:1",
+                "x"
+            );
+            tracing::warn!(event, asked_from = "192.0.2.8:1", "x");
+        });
+        let who = events
+            .into_iter()
+            .map(|event| event.who.unwrap().to_string());
+        let who: Vec<_> = who.collect();
+        assert_eq!(who, ["uid 7", "alice from 192.0.2.7:1", "from 192.0.2.8:1"]);
     }
 
     #[test]

@@ -21,11 +21,8 @@ use events::EventKind;
 use lines::Said;
 use ring::Ring;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-
-/// How many clients may follow events at a time. Each holds one of the admin socket's places, which commands need, too.
-const FOLLOWERS_MAX: usize = 16;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
 
 /// The events of this run of the daemon.
 pub(crate) struct EventLog {
@@ -35,7 +32,6 @@ pub(crate) struct EventLog {
     /// The last number; gone once no more are said.
     told: Mutex<Option<watch::Sender<u64>>>,
     news: watch::Receiver<u64>,
-    followers: Arc<Semaphore>,
 }
 
 impl EventLog {
@@ -47,7 +43,6 @@ impl EventLog {
             ring: Mutex::default(),
             told: Mutex::new(Some(told)),
             news,
-            followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
         }
     }
 
@@ -85,11 +80,6 @@ impl EventLog {
     /// How many events of each kind there were.
     pub(crate) fn counts(&self) -> BTreeMap<EventKind, u64> {
         self.ring().counts().clone()
-    }
-
-    /// A place among those who follow; none if all are taken.
-    pub(crate) fn follower(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.followers).try_acquire_owned().ok()
     }
 
     /// Told of each new event; its sender is gone once there are no more.

@@ -111,7 +111,8 @@ impl Ring {
 fn bytes_of(event: &Event) -> usize {
     let names: usize = event.about.names().map(|(_, name)| name.len()).sum();
     let remedy = event.remedy.as_ref().map_or(0, String::len);
-    EVENT_BYTES + event.id.len() + event.kind.len() + event.text.len() + names + remedy
+    let who = event.who.as_ref().map_or(0, |who| who.to_string().len());
+    EVENT_BYTES + event.id.len() + event.kind.len() + event.text.len() + names + remedy + who
 }
 
 #[cfg(test)]

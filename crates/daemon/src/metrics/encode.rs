@@ -3,6 +3,7 @@
 use super::family::{Family, Kind, Read, Series, families};
 use crate::cluster::ClusterNumbers;
 use crate::own_process::ProcessFigures;
+use crate::page_access::Denied;
 use crate::reload::ReloadFigures;
 use api::drives::FlashDrives;
 use api::resources::Resources;
@@ -62,6 +63,8 @@ pub(crate) struct Scrape {
     pub(crate) process: Option<ProcessFigures>,
     /// How the last reload ended.
     pub(crate) reload: ReloadFigures,
+    /// Requests to change something through the page that were denied, by reason.
+    pub(crate) page_denied: [u64; Denied::REASONS.len()],
     /// What this host has observed of its cluster, if it is in one.
     pub(crate) cluster: Option<ClusterNumbers>,
     /// Whether each disk is told of in detail.
@@ -218,6 +221,7 @@ mod tests {
                 success_seconds: 1_795_842_000.5,
                 pending: 2,
             },
+            page_denied: [0; Denied::REASONS.len()],
             cluster: Some(ClusterNumbers::sample()),
             disk_details,
         }

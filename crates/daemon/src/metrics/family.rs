@@ -90,6 +90,7 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
         .chain(super::event_families::FAMILIES)
         .chain(super::process_families::FAMILIES)
         .chain(super::reload_families::FAMILIES)
+        .chain(super::page_families::FAMILIES)
         .chain(super::cluster_families::FAMILIES)
 }
 

@@ -15,6 +15,7 @@ mod front_end_families;
 mod guest_families;
 mod latency_families;
 mod limit_families;
+mod page_families;
 mod process_families;
 mod reload_families;
 mod resource_families;

@@ -15,6 +15,7 @@ mod plan;
 
 use super::control::Control;
 use super::log::LogFilter;
+use super::page_tls::PageTls;
 use super::system::since_1970;
 use api::problem::ProblemKind;
 use api::reload::{Reload, ReloadChange, ReloadOutcome};
@@ -45,6 +46,8 @@ pub(crate) struct Reloader {
     /// What the daemon runs with. Held for a whole reload, so that there is one at a time.
     running: tokio::sync::Mutex<Config>,
     figures: Mutex<ReloadFigures>,
+    /// The page's certificate, which is a file that may change while its path stays.
+    page: Option<Arc<PageTls>>,
 }
 
 impl Reloader {
@@ -65,7 +68,18 @@ impl Reloader {
             is_log_given,
             running: tokio::sync::Mutex::new(config),
             figures: Mutex::new(figures),
+            page: None,
         }
+    }
+
+    /// The same, for a daemon whose page is served over TLS.
+    pub(crate) fn with_page(self, page: Option<Arc<PageTls>>) -> Self {
+        Self { page, ..self }
+    }
+
+    /// The page's TLS.
+    pub(crate) fn page(&self) -> Option<Arc<PageTls>> {
+        self.page.clone()
     }
 
     /// How the last attempt ended.
@@ -116,6 +130,7 @@ impl Reloader {
             }
             reload.changes.push(change);
         }
+        reload.changes.extend(self.certificate(dry_run).await);
         if !dry_run {
             self.tell(&reload);
         }
@@ -131,6 +146,22 @@ impl Reloader {
         read.map_err(|error| {
             Problem::new(ProblemKind::Invalid, units::errors::chain(&error))
                 .with_remedy("correct it; nothing was changed")
+        })
+    }
+
+    /// Has the page's certificate read again. None if it is as before.
+    async fn certificate(&self, dry_run: bool) -> Option<ReloadChange> {
+        let page = self.page.clone()?;
+        let read = tokio::task::spawn_blocking(move || page.reread(dry_run)).await;
+        let (outcome, detail) = match read.ok()? {
+            Ok(false) => return None,
+            Ok(true) => (ReloadOutcome::Applied, "the files have changed".to_owned()),
+            Err(error) => (ReloadOutcome::Refused, units::errors::chain(&error)),
+        };
+        Some(ReloadChange {
+            key: "web.tls_certificate".to_owned(),
+            outcome,
+            detail: Some(detail),
         })
     }
 

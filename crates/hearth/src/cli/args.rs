@@ -18,6 +18,7 @@ use crate::event_log::args::EventsArgs;
 use crate::group::args::Group;
 use crate::moves::args::Move;
 use crate::mrc::args::Mrc;
+use crate::operator::args::Operator;
 use crate::plan::args::Plan;
 use crate::resources::args::{Monitor, Resources};
 use crate::sim::args::Sim;
@@ -132,6 +133,9 @@ pub enum Command {
     /// Make and examine caches on flash, and set their policies
     #[command(subcommand, arg_required_else_help = true)]
     Cache(Cache),
+    /// Say who may change something through the page
+    #[command(subcommand, arg_required_else_help = true)]
+    Operator(Operator),
     /// Get at writes that wait on flash for their origin, without the daemon
     #[command(subcommand, arg_required_else_help = true)]
     Recover(Box<Recover>),
@@ -386,6 +390,9 @@ mod tests {
         "group plan",
         "man",
         "mrc",
+        "operator add",
+        "operator list",
+        "operator remove",
         "sim fleet",
         "sim gather",
         "sim groups",

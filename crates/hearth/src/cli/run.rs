@@ -12,8 +12,8 @@ use crate::terminal::exit::{CliError, Exit};
 use crate::terminal::{print, progress, shown};
 use crate::traces::{self, args::Trace};
 use crate::{
-    advise, bench, cluster, config, docs, event_log, group, moves, mrc, plan, resources, sim,
-    support, top, traffic, xml,
+    advise, bench, cluster, config, docs, event_log, group, moves, mrc, operator, plan, resources,
+    sim, support, top, traffic, xml,
 };
 use api::advice::HostAdvice;
 use api::client::Client;
@@ -69,6 +69,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
     let global = &cli.global;
     match &cli.command {
         Command::Serve(arguments) => serve::run(arguments, global.json),
+        Command::Operator(asked) => operator::run(asked, global.json),
         Command::Config(asked) => config::run(asked, global.json),
         Command::Cache(Cache::Format(format)) => offline::format(format, global.json),
         Command::Cache(Cache::Check(check)) => offline::check(check, global.json),

@@ -29,12 +29,8 @@ pub(super) fn one(out: &mut String, of: &Event) -> fmt::Result {
         write!(out, "{names}: ")?;
     }
     write!(out, "{}", of.text)?;
-    if let Some(who) = of.who {
-        write!(out, " (uid {}", who.uid)?;
-        if let Some(pid) = who.pid {
-            write!(out, ", pid {pid}")?;
-        }
-        write!(out, ")")?;
+    if let Some(who) = &of.who {
+        write!(out, " ({who})")?;
     }
     writeln!(out)?;
     match &of.remedy {
@@ -103,7 +99,7 @@ mod tests {
             },
             text: "an operator detached the disk".to_owned(),
             remedy: Some("attach it".to_owned()),
-            who: Some(Who {
+            who: Some(Who::User {
                 uid: 0,
                 pid: Some(12),
             }),
@@ -114,6 +110,19 @@ mod tests {
             out,
             "1970-01-01T00:00:00Z  info     command          disk web: an operator detached the disk (uid 0, pid 12)\n    \
              attach it\n"
+        );
+        let event = Event {
+            who: Some(Who::Operator {
+                operator: "alice".to_owned(),
+                address: "192.0.2.7:40112".to_owned(),
+            }),
+            ..event
+        };
+        let mut out = String::new();
+        one(&mut out, &event).unwrap();
+        assert!(
+            out.contains("the disk (alice from 192.0.2.7:40112)\n"),
+            "{out}"
         );
     }
 }

@@ -132,7 +132,7 @@ impl From<Problem> for CliError {
         let exit = match problem.status {
             400 => Exit::Usage,
             404 => Exit::NotFound,
-            409 | 503 => Exit::Refused,
+            401 | 403 | 409 | 429 | 503 => Exit::Refused,
             _ => Exit::Failed,
         };
         let kind = problem.kind.rsplit(':').next().unwrap_or_default();
@@ -233,6 +233,9 @@ mod tests {
                 Exit::Refused,
                 Exit::Refused,
                 Exit::Failed,
+                Exit::Refused,
+                Exit::Refused,
+                Exit::Refused,
                 Exit::Refused,
                 Exit::Refused,
                 Exit::Refused,
