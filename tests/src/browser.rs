@@ -56,6 +56,8 @@ impl Browser {
         ];
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
+            // Those of the tests are signed by nobody whom it knows.
+            "acceptInsecureCerts": true,
             "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
             "goog:chromeOptions": { "args": arguments },
         }}});
@@ -200,9 +202,28 @@ impl Browser {
     ///
     /// When it is not so: says what was found.
     pub fn ensure_quiet(&self, origin: &str) -> anyhow::Result<()> {
+        self.ensure_quiet_but(origin, &[])
+    }
+
+    /// The same, where the browser itself notes answers with these statuses.
+    ///
+    /// # Errors
+    ///
+    /// When anything else is there, or one of these is not.
+    pub fn ensure_quiet_but(&self, origin: &str, statuses: &[u16]) -> anyhow::Result<()> {
         let console = self.ask("POST", "/se/log", Some(&json!({ "type": "browser" })))?;
         let said = console.as_array().context("the console")?;
-        ensure!(said.is_empty(), "the console says {console}");
+        let is_of = |line: &Value, status: &u16| {
+            let noted = format!("a status of {status} ");
+            let message = line["message"].as_str().unwrap_or_default();
+            line["source"] == "network" && message.contains(&noted)
+        };
+        let is_expected = |line: &Value| statuses.iter().any(|status| is_of(line, status));
+        ensure!(said.iter().all(is_expected), "the console says {console}");
+        for status in statuses {
+            let is_there = said.iter().any(|line| is_of(line, status));
+            ensure!(is_there, "no {status}: the console says {console}");
+        }
         let log = self.ask("POST", "/se/log", Some(&json!({ "type": "performance" })))?;
         let mut requests = 0;
         for entry in log.as_array().context("the network")? {

@@ -3,11 +3,19 @@ import { useEffect, useState } from "./vendor/htm-preact.js";
 
 const PERIOD_MS = 5000;
 
+/// Told of each change that was made here.
+const changes = new EventTarget();
+/// Has everything that is shown asked for again.
+export const tellOfChange = () => changes.dispatchEvent(new Event("change"));
+
 /// Asks once. Throws a problem: what happened, and what to do.
-export async function get(path) {
+export const get = (path) => ask(path);
+
+/// The same with what else `fetch` takes. Nothing is followed elsewhere: a redirection is an error.
+export async function ask(path, more = {}) {
   let response;
   try {
-    response = await fetch(path, { cache: "no-store" });
+    response = await fetch(path, { cache: "no-store", redirect: "error", ...more });
   } catch {
     throw {
       detail: "The daemon does not answer.",
@@ -26,24 +34,26 @@ export function useData(path) {
     if (!path) return undefined;
     let timer;
     let is_over = false;
-    const ask = async () => {
+    const again = async () => {
       const result = document.hidden ? null : await get(path).then((data) => ({ data, problem: null }), (problem) => ({ problem }));
       if (is_over) return;
       if (result) setState((before) => ({ ...(before.path === path ? before : {}), ...result, path }));
-      timer = setTimeout(ask, PERIOD_MS);
+      timer = setTimeout(again, PERIOD_MS);
     };
     const look = () => {
       if (!document.hidden) {
         clearTimeout(timer);
-        ask();
+        again();
       }
     };
     document.addEventListener("visibilitychange", look);
-    ask();
+    changes.addEventListener("change", look);
+    again();
     return () => {
       is_over = true;
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", look);
+      changes.removeEventListener("change", look);
     };
   }, [path]);
   return state.path === path ? [state.data, state.problem] : [undefined, undefined];

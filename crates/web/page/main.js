@@ -2,6 +2,7 @@
 import { html, render, useEffect, useState, useErrorBoundary } from "./vendor/htm-preact.js";
 import { link, route, useData } from "./data.js";
 import { Problem } from "./parts.js";
+import { SignedIn } from "./change.js";
 import { Overview } from "./views/overview.js";
 import { Host } from "./views/host.js";
 import { Vms } from "./views/vms.js";
@@ -39,7 +40,7 @@ function Frame() {
   const shown = VIEWS.filter(([key]) => key !== "fleet" || has_fleet);
   useEffect(() => {
     const press = (event) => {
-      if (event.ctrlKey || event.altKey || event.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+      if (event.ctrlKey || event.altKey || event.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || document.querySelector("dialog[open]")) return;
       const chosen = shown[Number(event.key) - 1];
       const search = document.querySelector("input[type=search]");
       if (chosen) location.hash = link(chosen[0]);
@@ -58,7 +59,7 @@ function Frame() {
   const is_current = (key) => key === view || (key === "vms" && view === "vm");
   return html`<a class="skip" href="#content" onClick=${(event) => { event.preventDefault(); document.getElementById("content").focus(); }}>To the content</a>
     <header><a class="brand" href="#/overview">Hearth</a>
-      <nav aria-label="Views">${shown.map(([key, words], at) => html`<a href=${link(key)} data-test="to-${key}" title="Key ${at + 1}" aria-current=${is_current(key) ? "page" : undefined}>${words}</a>`)}</nav></header>
+      <nav aria-label="Views">${shown.map(([key, words], at) => html`<a href=${link(key)} data-test="to-${key}" title="Key ${at + 1}" aria-current=${is_current(key) ? "page" : undefined}>${words}</a>`)}</nav><${SignedIn} /></header>
     <main id="content" tabindex="-1">
       ${silence && html`<${Problem} problem=${silence} />`}
       ${view !== "overview" && overview && overview.health.severity === "problem" && html`<p class="banner problem"><a href="#/overview">${overview.health.sentence}</a></p>`}

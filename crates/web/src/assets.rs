@@ -33,6 +33,8 @@ files! {
     "data.js": SCRIPT,
     "format.js": SCRIPT,
     "parts.js": SCRIPT,
+    "operator.js": SCRIPT,
+    "change.js": SCRIPT,
     "chart.js": SCRIPT,
     "views/overview.js": SCRIPT,
     "views/host.js": SCRIPT,

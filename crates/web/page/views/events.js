@@ -47,9 +47,12 @@ function useEvents(severity) {
   return state;
 }
 
+/// Who gave a command, and from where.
+const by = ({ uid, operator, address }) => (operator ? `by ${operator} from ${address}` : address ? `from ${address}` : `by user ${uid}`);
+
 const Row = ({ event }) => html`<li class=${event.severity} data-test="event"><div class="soft"><time>${moment(event.at_seconds)}</time> · ${event.severity} · ${event.kind}
     ${ABOUT.filter((name) => event[name]).map((name) => html` · ${name} ${name === "vm" ? html`<a href=${link("vm", event.vm)}>${event.vm}</a>` : event[name]}`)}
-    ${event.who && html` · by user ${event.who.uid}`}</div>
+    ${event.who && html` · ${by(event.who)}`}</div>
   <div>${sentence(event.text)} ${event.remedy && html`<span class="soft">${sentence(event.remedy)}</span>`}</div></li>`;
 
 export function Events({ asked }) {

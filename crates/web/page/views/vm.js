@@ -3,7 +3,8 @@ import { html } from "../vendor/htm-preact.js";
 import { useData, link } from "../data.js";
 import { Facts, Nothing, Panel, Parts, Problem, Table, View } from "../parts.js";
 import { Curve, Times } from "../chart.js";
-import { blocks, bytes, count, percent } from "../format.js";
+import { Change, ChangeOf } from "../change.js";
+import { blocks, bytes, count, percent, rate, word } from "../format.js";
 
 function hits(counters) {
   const in_memory = counters.read_block_staged_hits + counters.read_block_hot_hits + counters.read_block_ahead_hits;
@@ -37,6 +38,35 @@ function Share({ share }) {
     </div>`;
 }
 
+/// What a disk's guests may ask in a second.
+function limits({ iops, bytes_per_second: bytes_max }) {
+  const both = [iops && `${iops} requests/s`, bytes_max && rate(bytes_max)].filter(Boolean);
+  return both.length > 0 ? both.join(", ") : "none";
+}
+
+function DiskChanges({ disk }) {
+  const { name } = disk;
+  const path = `/v1/disks/${encodeURIComponent(name)}`;
+  const of = word(name);
+  return html`<details class="changes" data-test="changes-${name}"><summary>Change</summary>
+    <${ChangeOf} name="limits" title="Limits of ${name}" done="the limits hold" fields=${[["iops", "Requests a second", disk.limits.iops ?? "none"], ["bytes_per_second", "Bytes a second", disk.limits.bytes_per_second ? bytes(disk.limits.bytes_per_second).replace(" ", "") : "none"]]}
+      command=${({ iops, bytes_per_second: bytes_max }) => `hearth disk set ${of}${iops ? ` --iops ${word(iops)}` : ""}${bytes_max ? ` --bytes-per-second ${word(bytes_max)}` : ""}`}
+      request=${(filled) => ({ method: "PATCH", path, body: { limits: filled } })} />
+    <${Change} name="flush" title="Flush ${name}" command=${`hearth disk flush ${of} --wait`} done="the origin has every write that was answered" request=${{ method: "POST", path: `${path}/flush?wait=true` }} />
+    <${Change} name="barrier" title="Barrier of ${name}" command=${`hearth disk barrier ${of}`} done="the origin is consistent as of now" request=${{ method: "POST", path: `${path}/barrier` }} />
+    <${Change} name="reset" title="Settings of ${name}" command=${`hearth disk set ${of} --reset`} done="the configuration file's word holds again" request=${{ method: "DELETE", path: `${path}/settings` }} />
+    <${Change} name="drop" title="Drop what is cached of ${name}" command=${`hearth disk drop ${of}`} typed=${name} loses="What is cached of the disk is lost, and read from the origin again. No write is lost." done="nothing is cached of the disk" request=${{ method: "POST", path: `${path}/drop` }} /></details>`;
+}
+
+function VmChanges({ vm }) {
+  const path = `/v1/vms/${encodeURIComponent(vm.name)}`;
+  return html`<details class="changes" data-test="changes-vm"><summary>Change</summary>
+    <${ChangeOf} name="weight" title="Weight of ${vm.name}" done="the weight holds" fields=${[["weight", "Weight, 1 to 10000", vm.settings.weight]]}
+      command=${({ weight }) => `hearth vm set ${word(vm.name)} --weight ${word(weight)}`}
+      request=${({ weight }) => ({ method: "PATCH", path, body: { weight: Number(weight) } })} />
+    <${Change} name="vm-reset" title="Settings of ${vm.name}" command=${`hearth vm set ${word(vm.name)} --reset`} done="the configuration file's word holds again" request=${{ method: "DELETE", path: `${path}/settings` }} /></details>`;
+}
+
 function Disk({ name }) {
   const [disk, problem] = useData(`/v1/disks/${encodeURIComponent(name)}`);
   if (problem) return html`<${Problem} problem=${problem} />`;
@@ -48,10 +78,12 @@ function Disk({ name }) {
       ["State", disk.state, `${bytes(disk.size_bytes)}, ${disk.connections} connections`],
       ["Read", bytes(counters.read_bytes), `${bytes(counters.origin_read_bytes)} from the origin`],
       ["Written", bytes(counters.written_bytes), `write-${disk.write_policy}`],
+      ["Limits", limits(disk.limits), disk.limits.throttled_requests > 0 ? `${count(disk.limits.throttled_requests)} requests have waited` : undefined],
       back && ["Waits for the origin", bytes(back.dirty_bytes), `the transfer is ${back.state}`],
       ["Errors", count(counters.failed_requests), `${count(counters.origin_errors)} of the origin`],
     ]} />
     <p class="note">Origin: <code data-test="origin">${disk.origin}</code></p>
+    <${DiskChanges} disk=${disk} />
     <div class="panels"><${Panel} title="Reads" note="Part of the reads that took at most so long."><${Times} distributions=${[["guest", latency.guest_read], ["origin", latency.origin_read]]} /><//>
       <${Panel} title="Writes" note="Part of the writes that took at most so long."><${Times} distributions=${[["guest", latency.guest_write], ["origin", latency.origin_write]]} /><//></div>`;
 }
@@ -64,7 +96,8 @@ export function Vm({ name }) {
   if (!vm) return html`<${View} title=${`VM ${name}`} command=${undefined} problem=${problem} />`;
   const rest = vm.disks.length - DISKS_MAX;
   return html`<${View} title=${`VM ${vm.name}`} command=${`hearth vm show ${vm.name}`} problem=${problem}>
-    <p class="note"><a href=${link("vms")}>All VMs</a></p>
+    <p class="note"><a href=${link("vms")}>All VMs</a> · weight <span data-test="weight-now">${vm.settings.weight}</span></p>
+    <${VmChanges} vm=${vm} />
     <div class="panels"><${Panel} title="Where its reads were found" note="Blocks since its disks were attached." wide=${true}><${Parts} parts=${hits(vm.counters)} /><//></div>
     ${vm.shares.map((share) => html`<${Share} key=${share.cache} share=${share} />`)}
     ${vm.disks.slice(0, DISKS_MAX).map((disk) => html`<${Disk} key=${disk} name=${disk} />`)}
