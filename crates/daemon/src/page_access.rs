@@ -147,7 +147,7 @@ impl PageAccess {
             failures.note(self.begun.elapsed())
         };
         if let Some(count) = failed {
-            self.tell(denied, what, address, count);
+            tell(denied, what, address, count);
         }
         if !denied.is_wrong_proof() {
             return Answer::Now;
@@ -170,19 +170,19 @@ impl PageAccess {
             .each_ref()
             .map(|count| count.load(Ordering::Relaxed))
     }
+}
 
-    fn tell(&self, denied: &Denied, what: &str, address: SocketAddr, count: u64) {
-        if let Denied::Unusable(error) = denied {
-            tell_of_file(error);
-        }
-        let reason = Denied::REASONS[denied.place()];
-        tracing::warn!(
-            event = EventKind::ChangeDenied.word(),
-            asked_from = %address,
-            reason,
-            "{count} requests to change something through the page were denied, the last one {what}"
-        );
+fn tell(denied: &Denied, what: &str, address: SocketAddr, count: u64) {
+    if let Denied::Unusable(error) = denied {
+        tell_of_file(error);
     }
+    let reason = Denied::REASONS[denied.place()];
+    tracing::warn!(
+        event = EventKind::ChangeDenied.word(),
+        asked_from = %address,
+        reason,
+        "{count} requests to change something through the page were denied, the last one {what}"
+    );
 }
 
 fn tell_of_file(error: &FileError) {

@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 /// The first pause before files that cannot be used are read again; each doubles.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest such pause.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 /// The only protocol that the page speaks (ALPN).
 const HTTP: &[u8] = b"http/1.1";
 

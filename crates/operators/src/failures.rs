@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 /// The least time between two events.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
+const TOLD_EVERY: Duration = Duration::from_mins(1);
 
 /// Counts failed attempts. Times are those since any fixed moment.
 #[derive(Debug, Default)]

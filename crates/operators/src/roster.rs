@@ -329,9 +329,8 @@ mod tests {
             Roster::parse(&twice),
             Err(RosterError::Taken { .. })
         ));
-        let many: String = (0..=OPERATORS_MAX)
-            .map(|at| format!("cert:{at}\n"))
-            .collect();
+        let many = (0..=OPERATORS_MAX).map(|at| format!("cert:{at}"));
+        let many = many.collect::<Vec<_>>().join("\n");
         assert!(matches!(Roster::parse(&many), Err(RosterError::TooMany)));
     }
 }

@@ -135,11 +135,11 @@ pub(super) async fn tell(request: Request, next: Next) -> Response {
 
 /// Tells of a request through the page that was refused, and why.
 pub(super) fn tell_of_refusal(caller: &Caller, what: &str, problem: &Problem) {
-    let Asked {
+    let Fields {
         operator,
         asked_from,
         ..
-    } = Asked::by(Some(caller));
+    } = Fields::by(Some(caller));
     let event = EventKind::CommandRefused.word();
     let (reason, remedy) = (&problem.detail, &problem.remedy);
     let what = told(what);
@@ -161,14 +161,14 @@ pub(super) fn changes() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Who asks, as the fields of a log line.
 #[derive(Default)]
-struct Asked<'a> {
+struct Fields<'a> {
     uid: Option<u32>,
     pid: Option<u32>,
     operator: Option<&'a str>,
     asked_from: Option<&'a str>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Fields<'a> {
     fn by(caller: Option<&'a Caller>) -> Self {
         match caller {
             None => Self::default(),
@@ -197,12 +197,12 @@ fn row_of(method: &Method, path: &str) -> Option<&'static Row> {
 
 impl Command {
     fn log(&self) {
-        let Asked {
+        let Fields {
             uid,
             pid,
             operator,
             asked_from,
-        } = Asked::by(self.caller.as_ref());
+        } = Fields::by(self.caller.as_ref());
         let name = self.name();
         let name_if = |names: &[Names]| names.contains(&self.row.names).then_some(name.as_deref());
         let disk = name_if(&[Names::Disk, Names::DiskInBody]).flatten();

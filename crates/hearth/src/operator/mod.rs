@@ -133,22 +133,18 @@ fn refused(error: &FileError) -> CliError {
 
 fn write_added(text: &mut String, added: &Added) -> fmt::Result {
     let name = &added.name;
-    match &added.token {
-        Some(token) => {
-            writeln!(text, "{token}")?;
-            writeln!(
-                text,
-                "This is the token of {name}, shown this once: give it to {name}, who pastes it into the page."
-            )
-        }
-        None => {
-            let shown = name.trim_start_matches(CERTIFICATE);
-            writeln!(
-                text,
-                "Whoever shows a certificate of web.client_ca with the name {shown} is an operator."
-            )
-        }
+    if let Some(token) = &added.token {
+        writeln!(text, "{token}")?;
+        return writeln!(
+            text,
+            "This is the token of {name}, shown this once: give it to {name}, who pastes it into the page."
+        );
     }
+    let shown = name.trim_start_matches(CERTIFICATE);
+    writeln!(
+        text,
+        "Whoever shows a certificate of web.client_ca with the name {shown} is an operator."
+    )
 }
 
 fn write_all(text: &mut String, all: &All) -> fmt::Result {
