@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+mod admin_listeners;
 pub mod advice;
 mod answers;
 mod assembly;

@@ -12,7 +12,8 @@
 //! comes earlier finds no listener and tries again, one that finds a listener without its
 //! disk gives up.
 
-use super::admin::{self, Shown};
+use super::admin::Shown;
+use super::admin_listeners::serve_admin;
 use super::assembly::{Daemon, assemble};
 use super::attach_at_start::attach_at_start;
 use super::background::{keep_history, keep_watch};
@@ -37,12 +38,10 @@ use super::signals::{End, Signals};
 use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
 use api::types::DiskSource;
-use axum::Router;
-use configuration::{Address, Config, DiskConfig, LogFormat, Switch};
+use configuration::{Config, DiskConfig, LogFormat, Switch};
 use events::EventKind;
 use nbd_server::Server;
 use shard::ShardHandle;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -311,67 +310,6 @@ async fn serve_nbd(
         });
     }
     Ok(tasks)
-}
-
-fn serve_admin(
-    config: &Config,
-    sockets: &Arc<Sockets>,
-    (control, shown): (&Arc<Control>, Shown),
-    ends: watch::Receiver<bool>,
-) -> Result<JoinSet<()>, ListenError> {
-    let mut tasks = JoinSet::new();
-    let (listener, place) = listen::admin(&config.daemon, sockets)?;
-    let router = admin::router(Arc::clone(control), shown.clone());
-    let serving = admin::serve(listener, router, admin::peer, ends.clone());
-    tasks.spawn(async move {
-        let _place = place;
-        serving.await;
-    });
-    if let Switch::On(Address(address)) = config.daemon.metrics_address.0 {
-        let router = admin::metrics_router(Arc::clone(control), shown.clone());
-        let serving = serve_tcp("the metrics' address", address, router, ends.clone());
-        tasks.spawn(serving);
-    }
-    if let Switch::On(Address(address)) = config.web.address.0 {
-        let tls = shown.reloader.page();
-        let router = admin::page_router(Arc::clone(control), shown);
-        tasks.spawn(serve_page(address, router, tls, ends));
-    }
-    Ok(tasks)
-}
-
-/// Serves a TCP address as soon as it can be had, until `ends`.
-async fn serve_tcp(
-    what: &'static str,
-    address: SocketAddr,
-    router: Router,
-    mut ends: watch::Receiver<bool>,
-) {
-    let listener = tokio::select! {
-        listener = listen::tcp(what, address) => listener,
-        () = admin::told(&mut ends) => return,
-    };
-    admin::serve(listener, router, |_| None, ends).await;
-}
-
-/// Serves the page as soon as its address and its certificate can be had, until `ends`.
-async fn serve_page(
-    address: SocketAddr,
-    router: Router,
-    tls: Option<Arc<PageTls>>,
-    mut ends: watch::Receiver<bool>,
-) {
-    let listening = async {
-        if let Some(tls) = &tls {
-            tls.wait().await;
-        }
-        listen::tcp("the page's address", address).await
-    };
-    let listener = tokio::select! {
-        listener = listening => listener,
-        () = admin::told(&mut ends) => return,
-    };
-    admin::serve_page(listener, router, tls, ends).await;
 }
 
 /// Attaches the disks of the configuration and the remembered ones. Returns when the caches are
