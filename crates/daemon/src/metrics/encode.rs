@@ -371,6 +371,21 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_that_another_host_has_does_not_wait_here() {
+        let mut disks = samples::disks();
+        disks.disks[0].state = api::types::DiskState::Standby;
+        let name = disks.disks[0].name.to_string();
+        let text = render(Scrape {
+            disks,
+            ..scrape(false)
+        });
+        for series in ["hearth_disk_attached", "hearth_origin_connected"] {
+            assert!(!text.contains(&format!("{series}{{disk=\"{name}\"")));
+            assert!(text.contains(&format!("{series}{{disk=")), "of others");
+        }
+    }
+
+    #[test]
     fn a_disk_that_nobody_uses_has_no_histograms_and_none_of_write_back() {
         let mut disks = samples::disks();
         disks.disks.truncate(1);

@@ -1,7 +1,7 @@
 //! Every metric: name, unit, kind, meaning, labels, and where its values come from.
 
 use super::encode::Number;
-use super::family::{Family, Read, Series, caches, disks};
+use super::family::{Family, Read, Series, caches, disks, disks_here};
 use api::types::{CacheState, DiskCounters, DiskState, RecordingState};
 
 /// Picks one of a disk's counters.
@@ -347,10 +347,10 @@ pub(super) const FAMILIES: &[Family] = &[
     Family {
         name: "disk_attached",
         unit: None,
-        help: "1 if VMs can attach, 0 while the origin cannot be opened",
+        help: "1 if VMs can attach, 0 while the origin cannot be opened; no series of a disk that another host has",
         labels: DISK,
         read: Read::Gauge(|snapshot, out| {
-            disks(snapshot, out, None, |disk| {
+            disks_here(snapshot, out, |disk| {
                 Number::Whole(u64::from(disk.state == DiskState::Attached))
             });
         }),
@@ -457,10 +457,10 @@ pub(super) const FAMILIES: &[Family] = &[
     Family {
         name: "origin_connected",
         unit: None,
-        help: "1 if the origin can be reached, as far as is known",
+        help: "1 if the origin can be reached, as far as is known; no series of a disk that another host has",
         labels: DISK,
         read: Read::Gauge(|snapshot, out| {
-            disks(snapshot, out, None, |disk| {
+            disks_here(snapshot, out, |disk| {
                 Number::Whole(u64::from(disk.origin_connected))
             });
         }),

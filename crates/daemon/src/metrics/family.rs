@@ -1,7 +1,7 @@
 //! What a metric is, and how the table of all metrics is written.
 
 use super::encode::{Buckets, Number, Scrape};
-use api::types::{CacheStatus, DiskStatus};
+use api::types::{CacheStatus, DiskState, DiskStatus};
 
 /// What kind of metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +134,17 @@ pub(super) fn disks<'a, V>(
     value: impl Fn(&'a DiskStatus) -> V,
 ) {
     some_disks(snapshot, out, extra, |disk| Some(value(disk)));
+}
+
+/// A series of each disk that this host serves or should serve: none of one that another host has.
+pub(super) fn disks_here<'a, V>(
+    snapshot: &'a Scrape,
+    out: &mut Vec<Series<'a, V>>,
+    value: impl Fn(&'a DiskStatus) -> V,
+) {
+    some_disks(snapshot, out, None, |disk| {
+        (disk.state != DiskState::Standby).then(|| value(disk))
+    });
 }
 
 /// As [`some_disks`], where disks are told of in detail.
