@@ -1,8 +1,10 @@
 //! The packages on an empty Debian that runs under systemd: installed, configured, upgraded under a guest that reads
-//! and writes, kept from removal while flash holds what origins lack, removed; Debian's and RPM's have the same files.
+//! and writes, kept from removal while flash holds what origins lack, removed; Debian's and RPM's have the same files, and RPM's ask
+//! for nothing that its distributions lack.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::ensure;
@@ -32,6 +34,58 @@ fn files(listing: &str) -> BTreeSet<String> {
     files.map(str::to_owned).collect()
 }
 
+/// Where the rpm of this name has what the deb has there; nowhere if only the deb has it.
+fn in_rpm(path: &str, name: &str) -> Option<String> {
+    // Proxmox is Debian, and rpm would ask for the modules that its plugin uses.
+    if path.starts_with("/usr/share/hearth/proxmox/") {
+        return None;
+    }
+    let license = format!("/usr/share/licenses/{name}/LICENSE");
+    let path = path.replace(&format!("/usr/share/doc/{name}/copyright"), &license);
+    Some(path.replace("/zsh/vendor-completions/", "/zsh/site-functions/"))
+}
+
+/// What an rpm says of itself.
+fn query(rpm: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let mut command = Command::new("rpm");
+    command.args(["-q", "-p"]).args(arguments).arg(rpm);
+    Ok(run(&mut command)?.stdout)
+}
+
+/// An rpm asks for nothing that its distributions lack, and its files are root's and nobody else's to write.
+fn check_rpm(name: &str, rpm: &Path) -> anyhow::Result<()> {
+    let needs = query(rpm, &["--requires"])?;
+    let known = |need: &str| {
+        let need = need.split(' ').next().unwrap_or_default();
+        ["/bin/sh", "systemd", "hearth", "rtld(GNU_HASH)"].contains(&need)
+            || ["rpmlib(", "config(hearth)", "user(hearth", "group("]
+                .iter()
+                .any(|start| need.starts_with(start))
+            || need.contains(".so.")
+    };
+    let strange: Vec<&str> = needs.lines().filter(|need| !known(need)).collect();
+    ensure!(strange.is_empty(), "{name} asks for {strange:?}");
+    let format =
+        "[%{FILEMODES:perms} %{FILEUSERNAME}:%{FILEGROUPNAME} %{FILEFLAGS:fflags} %{FILENAMES}\n]";
+    for line in query(rpm, &["--queryformat", format])?.lines() {
+        let sound = line == "-rw-r----- root:root cn /etc/hearth/hearth.toml"
+            || line.starts_with("-rw-r--r-- root:root ")
+            || line.starts_with("-rwxr-xr-x root:root ");
+        ensure!(sound, "{line}");
+    }
+    let scripts = query(rpm, &["--scripts"])?;
+    let steps: &[&str] = match name {
+        "hearth" => &["prepare hearth\n", "upgraded hearth.socket", "may-remove"],
+        "hearth-monitor" => &["installed hearth-monitor", "remove hearth-monitor"],
+        "hearth-guest" => &["prepare hearth-guest\n", "remove hearth-guest"],
+        _ => &[],
+    };
+    for step in steps {
+        ensure!(scripts.contains(step), "no {step} in {scripts}");
+    }
+    Ok(())
+}
+
 #[test]
 fn debian_and_rpm_packages_have_the_files_that_make_install_puts_in_place() {
     scenario(DEBIAN_TOOLS, |lab| {
@@ -45,11 +99,12 @@ fn debian_and_rpm_packages_have_the_files_that_make_install_puts_in_place() {
             let deb = packages.file(name, "deb")?;
             let list = "dpkg-deb --fsys-tarfile \"$0\" | tar -t";
             let of_deb = run(Command::new("sh").args(["-c", list]).arg(deb))?.stdout;
-            let mut of_deb = files(&of_deb);
-            ensure!(of_deb.remove(&format!("/usr/share/doc/{name}/copyright")));
+            let of_deb = files(&of_deb);
+            let of_deb: BTreeSet<_> = of_deb.iter().filter_map(|it| in_rpm(it, name)).collect();
             let rpm = packages.file(name, "rpm")?;
-            let of_rpm = run(Command::new("rpm").args(["-q", "-l", "-p"]).arg(&rpm))?.stdout;
+            let of_rpm = query(&rpm, &["--list"])?;
             ensure!(of_deb == files(&of_rpm), "{of_deb:#?}\n{of_rpm}");
+            check_rpm(name, &rpm)?;
             run(Command::new("rpm")
                 .args(["--checksig", "--nosignature"])
                 .arg(rpm))?;
@@ -77,7 +132,7 @@ fn debian_and_rpm_packages_have_the_files_that_make_install_puts_in_place() {
 }
 
 /// A cache, a disk under write-back whose image lies outside of the service's folders, and the drop-in that opens that.
-fn configure(debian: &Debian, image: &std::path::Path) -> anyhow::Result<()> {
+fn configure(debian: &Debian, image: &Path) -> anyhow::Result<()> {
     let images = debian.path("/srv/images");
     fs::create_dir_all(&images)?;
     run(Command::new("cp")
