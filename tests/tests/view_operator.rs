@@ -80,6 +80,18 @@ fn drop_cached(browser: &Browser) -> anyhow::Result<()> {
     gone(browser, "dialog")
 }
 
+fn scrub(browser: &Browser) -> anyhow::Result<()> {
+    browser.script("location.hash = '#/host'")?;
+    browser.wait_for("[data-test=changes-cache-flash]", "Change")?;
+    browser.click("[data-test=changes-cache-flash] summary")?;
+    browser.click("[data-test=change-scrub]")?;
+    browser.wait_for("[data-test=to-run]", "hearth cache scrub flash")?;
+    browser.click("[data-test=run]")?;
+    browser.wait_for("[data-test=done]", "read and verified")?;
+    browser.keys("[data-test=close]", ESCAPE)?;
+    gone(browser, "dialog")
+}
+
 #[test]
 fn an_operator_changes_a_disk_from_a_browser() {
     scenario(&[&BROWSER_TOOLS[..], &PAGE_TOOLS].concat(), |lab| {
@@ -93,6 +105,7 @@ fn an_operator_changes_a_disk_from_a_browser() {
         change(&browser, &page)?;
         browser.show_as("dark", 360)?;
         drop_cached(&browser)?;
+        scrub(&browser)?;
         browser.script("location.hash = '#/events'")?;
         browser.wait_for("[data-test=event]", "by alice from 127.0.0.1:")?;
         browser.script("location.hash = '#/vm/web'")?;

@@ -126,6 +126,7 @@ fn each_view_shows_what_the_daemon_knows() {
         vms(&browser)?;
         browser.open(&format!("{}#/host", page.origin))?;
         browser.wait_for("h2", "Cache flash")?;
+        browser.wait_for("[data-test=drives]", "flash")?;
         browser.wait_for("[data-test=nothing]", "hearth-monitor.service")?;
         browser.open(&format!("{}#/images", page.origin))?;
         browser.wait_for("[data-test=readers] tbody", "web")?;

@@ -9,13 +9,13 @@
 mod guests;
 mod resources;
 mod roaming;
+mod scrub;
 
 pub use resources::resources;
 pub use roaming::{roaming, roaming_disk};
 
 use super::front_ends::{RequestMemory, VhostSocket, VhostUser};
 use super::limits::DiskLimits;
-use super::scrub::{ScrubFound, ScrubStatus};
 use super::types::{
     CacheInside, CacheState, CacheStatus, DiskCounters, DiskLatency, DiskSource, DiskState,
     DiskStatus, Disks, FlashLatency, FlashWrittenBytes, Latency, LatencyBucket, Listener,
@@ -156,15 +156,7 @@ fn cache() -> CacheStatus {
         flash_errors: 1,
         flash_timeouts: 0,
         flash_taken_back: 0,
-        scrub: ScrubStatus {
-            last_whole_pass: Some(1_790_000_000),
-            last: ScrubFound {
-                blocks: 998_000,
-                damaged_clean_blocks: 2,
-                ..ScrubFound::default()
-            },
-            ..ScrubStatus::default()
-        },
+        scrub: scrub::scrub(),
         flash_latency: FlashLatency {
             read: latency(5000),
             write: latency(900),

@@ -38,6 +38,7 @@ files! {
     "chart.js": SCRIPT,
     "views/overview.js": SCRIPT,
     "views/host.js": SCRIPT,
+    "views/drives.js": SCRIPT,
     "views/vms.js": SCRIPT,
     "views/vm.js": SCRIPT,
     "views/images.js": SCRIPT,

@@ -91,6 +91,7 @@ const ROWS: &[Row] = &[
     row("POST", "/v1/cluster/settings", Names::Nothing, Told::Set("changed the cluster's settings")),
     // A monitor says it every few seconds.
     row("POST", "/v1/resources/readings", Names::Nothing, Told::Nothing),
+    row("POST", "/v1/drives/health", Names::Nothing, Told::Nothing),
 ];
 
 /// A command, as far as it is told.

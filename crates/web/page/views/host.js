@@ -1,11 +1,31 @@
 // Host: each cache, its flash and its origins; what the host's processors and memory do.
 import { html } from "../vendor/htm-preact.js";
 import { useData } from "../data.js";
+import { Change } from "../change.js";
+import { Drives } from "./drives.js";
 import { Facts, Nothing, Panel, Parts, View } from "../parts.js";
 import { Chart, Times } from "../chart.js";
-import { blocks, bytes, count, counted, percent, seconds } from "../format.js";
+import { blocks, bytes, count, counted, moment, percent, seconds, word } from "../format.js";
 
 const sum = (of) => Object.values(of).reduce((all, value) => all + value, 0);
+
+function damage(found) {
+  const parts = [[found.damaged_clean_blocks, "damaged that origins have"], [found.damaged_dirty_blocks, "DAMAGED THAT NO ORIGIN HAS"], [found.damaged_lists, "damaged lists"]].filter(([number]) => number > 0);
+  return parts.length > 0 ? parts.map(([number, what]) => `${count(number)} ${what}`).join(", ") : "no damage";
+}
+
+function scrubbed({ pass, last, last_whole_pass: ended }) {
+  if (pass) return [percent(pass.segments > 0 ? pass.segment / pass.segments : null), `under way at ${bytes(pass.rate)} a second: ${damage(pass.found)}`];
+  return ended ? [moment(ended), `the last one ended: ${counted(last.blocks, "block")}, ${damage(last)}`] : ["never"];
+}
+
+function CacheChanges({ name, pass }) {
+  const path = `/v1/caches/${encodeURIComponent(name)}/scrub`;
+  const of = word(name);
+  return html`<details class="changes" data-test="changes-cache-${name}"><summary>Change</summary>
+    <${Change} name="scrub" title="Scrub ${name}" command=${`hearth cache scrub ${of}`} done="the flash is read and verified" request=${{ method: "POST", path, body: {} }} />
+    ${pass && html`<${Change} name="stop-scrub" title="End the scrub of ${name}" command=${`hearth cache scrub ${of} --stop`} done="no scrub is under way" request=${{ method: "DELETE", path }} />`}</details>`;
+}
 
 function Cache({ cache }) {
   const { policy, segments, flash_written_bytes: written, refused_blocks: refused } = cache;
@@ -19,7 +39,9 @@ function Cache({ cache }) {
       ["Written in a day", bytes(policy ? policy.flash_written_day_bytes : null), budget ? `budget ${bytes(budget.bytes_per_day)}, ${bytes(budget.left_bytes)} left now` : "no budget is set"],
       ["Flash errors", count(cache.flash_errors), `${count(cache.checksum_errors)} wrong checksums, ${count(cache.flash_timeouts)} too slow`],
       ["Memory", bytes(cache.memory_bytes), `${bytes(cache.waiting_bytes)} wait for flash`],
+      ["Scrub", ...scrubbed(cache.scrub)],
     ]} />
+    <${CacheChanges} name=${cache.name} pass=${cache.scrub.pass} />
     <div class="panels">
       <${Panel} title="Segments" note="What the flash is divided into.">
         <${Parts} parts=${[["full", segments.closed, count(segments.closed)], ["being filled", segments.open, count(segments.open)], ["being emptied", segments.reclaiming, count(segments.reclaiming)], ["free", segments.free, count(segments.free)]]} /><//>
@@ -52,6 +74,7 @@ export function Host() {
       note=${status && `hearth ${status.version}, process ${status.pid}, up ${seconds(status.uptime_seconds)}: ${counted(status.disks, "disk")}, ${status.nbd_connections} NBD and ${status.vhost_user_connections} vhost-user connections.`}>
     ${status && status.caches.map((cache) => html`<${Cache} key=${cache.name} cache=${cache} />`)}
     ${status && status.caches.length === 0 && html`<${Nothing}>No cache is configured.<//>`}
+    <h2 class="part">Drives</h2><${Drives} />
     <h2 class="part">The last day</h2>
     <div class="charts">
       <${Chart} title="Load" note="What VMs want of the flash; above 100 % the host is overloaded." history=${history} lines=${[["load", "load_ratio"]]} />

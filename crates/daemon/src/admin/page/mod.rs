@@ -10,7 +10,8 @@ pub(in super::super) use serving::serve;
 
 use super::refusal::Refusal;
 use super::{
-    Shown, caches, cluster, commands, connections, event_log, glance, resources, vms, write_back,
+    Shown, caches, cluster, commands, connections, drives, event_log, glance, resources, vms,
+    write_back,
 };
 use super::{drop_disk, nothing_here, resize_disk, show_disk, show_status};
 use crate::Control;
@@ -40,6 +41,7 @@ pub(crate) fn router(control: Arc<Control>, shown: Shown) -> Router {
         .route("/v1/status", get(show_status))
         .route("/v1/images", get(vms::list_images))
         .route("/v1/resources", get(resources::show_resources))
+        .merge(drives::looks(shown.drives))
         .merge(glance::routes(shown.history, view.clone()))
         .merge(cluster::routes(view))
         .merge(event_log::routes(&control, shown.events))
@@ -71,6 +73,10 @@ fn changes() -> Router<Arc<Control>> {
         .route("/v1/vms/{name}/settings", delete(vms::reset_vm))
         .route("/v1/caches/{name}/policy", patch(caches::change_policy))
         .route("/v1/caches/{name}/settings", delete(caches::reset_policy))
+        .route(
+            "/v1/caches/{name}/scrub",
+            post(caches::scrub).delete(caches::stop_scrub),
+        )
 }
 
 fn operator(access: &Arc<PageAccess>) -> Router<Arc<Control>> {

@@ -25,6 +25,8 @@ pub(super) const OPEN: &[(&str, &str, Open)] = &[
     ("DELETE", "/v1/vms/{name}/settings", Open::Plainly),
     ("PATCH", "/v1/caches/{name}/policy", Open::Plainly),
     ("DELETE", "/v1/caches/{name}/settings", Open::Plainly),
+    ("POST", "/v1/caches/{name}/scrub", Open::Plainly),
+    ("DELETE", "/v1/caches/{name}/scrub", Open::Plainly),
 ];
 
 /// How a change is open; none if it is not.
@@ -66,6 +68,8 @@ mod tests {
         ("POST", "/v1/cluster/settings"),
         // A monitor's.
         ("POST", "/v1/resources/readings"),
+        // Root's word of what drives say.
+        ("POST", "/v1/drives/health"),
     ];
 
     #[test]
