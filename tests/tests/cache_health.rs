@@ -62,6 +62,7 @@ fn health(daemon: &Hearth, more: &[&str]) -> anyhow::Result<Value> {
 }
 
 /// The first drive under the cache; none where the test's folder lies in memory or on a network.
+#[allow(clippy::print_stdout, reason = "says why a test is skipped")]
 fn drive(seen: &Value) -> Option<&Value> {
     let drive = seen["caches"][0]["drives"].get(0);
     if drive.is_none() {

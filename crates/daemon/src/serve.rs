@@ -214,8 +214,7 @@ async fn run(
     events.close();
     let _ = end_admin.send(true);
     let _ = tokio::time::timeout(ADMIN_FAREWELL, admin.join_all()).await;
-    stopped_as(end, stopped)?;
-    Ok(end)
+    stopped_as(end, stopped).map(|()| end)
 }
 
 fn tell_of_start() {
