@@ -181,7 +181,7 @@ fn tell(denied: &Denied, what: &str, address: SocketAddr, count: u64) {
         event = EventKind::ChangeDenied.word(),
         asked_from = %address,
         reason,
-        "{count} requests to change something through the page were denied, the last one {what}"
+        "requests to change something through the page were denied: {count}, the last one {what}"
     );
 }
 

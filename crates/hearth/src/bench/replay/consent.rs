@@ -40,11 +40,18 @@ pub(super) fn ask(target: &Address, asked: &Operations, yes: bool) -> Result<(),
 
 fn warning(target: &Address, asked: &Operations) -> String {
     let erased = asked.discard.requests + asked.write_zeroes.requests;
-    format!(
-        "the replay overwrites {target} by {} of {}, and {} of {}: what it holds there is lost",
+    let mut changes = vec![format!(
+        "{} of {}",
         counted(asked.write.requests, "write"),
-        bytes(asked.write.bytes),
-        counted(erased, "discard or write-zeroes"),
-        bytes(asked.discard.bytes.saturating_add(asked.write_zeroes.bytes)),
-    )
+        bytes(asked.write.bytes)
+    )];
+    if erased > 0 {
+        changes.push(format!(
+            "{} of {}",
+            counted(erased, "erasure"),
+            bytes(asked.discard.bytes.saturating_add(asked.write_zeroes.bytes))
+        ));
+    }
+    let changes = changes.join(" and ");
+    format!("the replay overwrites {target} by {changes}: what it holds there is lost")
 }
