@@ -27,8 +27,9 @@ pub(super) fn write(out: &mut String, settings: &Settings, outcome: &Outcome) ->
     Ok(())
 }
 
-fn one(out: &mut String, job: &JobOutcome) -> fmt::Result {
-    let mut table = Table::new(&[
+/// A table of kinds of requests, with their rates and latencies.
+pub(super) fn table() -> Table {
+    Table::new(&[
         ("what", Side::Left),
         ("iops", Side::Right),
         ("bytes/s", Side::Right),
@@ -38,7 +39,11 @@ fn one(out: &mut String, job: &JobOutcome) -> fmt::Result {
         ("p99.9", Side::Right),
         ("max", Side::Right),
         ("requests", Side::Right),
-    ]);
+    ])
+}
+
+fn one(out: &mut String, job: &JobOutcome) -> fmt::Result {
+    let mut table = table();
     let mut requests = 0;
     let mut row = |name: String, tally: &Tally, moves: bool| {
         if tally.times.count() == 0 {

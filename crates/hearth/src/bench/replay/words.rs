@@ -2,8 +2,8 @@
 
 use super::hits::Hits;
 use super::selected::Selected;
+use crate::bench::words;
 use crate::terminal::quantity::{self, bytes, count, counted, percent, share};
-use crate::terminal::{Side, Table};
 use load::{Answered, Kind, ReplayOutcome, ReplaySettings, Speed};
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -42,17 +42,7 @@ pub(super) fn write(out: &mut String, facts: &Facts<'_>) -> fmt::Result {
 }
 
 fn table(out: &mut String, outcome: &ReplayOutcome) -> fmt::Result {
-    let mut table = Table::new(&[
-        ("what", Side::Left),
-        ("iops", Side::Right),
-        ("bytes/s", Side::Right),
-        ("mean", Side::Right),
-        ("p50", Side::Right),
-        ("p99", Side::Right),
-        ("p99.9", Side::Right),
-        ("max", Side::Right),
-        ("requests", Side::Right),
-    ]);
+    let mut table = words::table();
     for kind in Kind::ALL {
         let answered = outcome.of(kind);
         if answered.latency.count() > 0 {
