@@ -13,7 +13,7 @@ declare -A package_of=(
     [mke2fs]=e2fsprogs [e2fsck]=e2fsprogs [debugfs]=e2fsprogs [sqlite3]=sqlite3 [busybox]=busybox-static [cpio]=cpio
     [virt-xml-validate]=libvirt-clients [virsh]=libvirt-clients [libvirtd]=libvirt-daemon [xmllint]=libxml2-utils
     [systemd-analyze]=systemd [systemd-sysusers]=systemd [systemd-tmpfiles]=systemd [unshare]=util-linux [mount]=mount
-    [valgrind]=valgrind [qemu-storage-daemon]=qemu-system-common [xz]=xz-utils [openssl]=openssl [python3]=python3 [perl]=perl
+    [valgrind]=valgrind [qemu-storage-daemon]=qemu-system-common [xz]=xz-utils [openssl]=openssl [python3]=python3 [perl]=perl [curl]=curl
     [mmdebstrap]=mmdebstrap [rpm]=rpm [nsenter]=util-linux [dpkg-deb]=dpkg
     [etcd]=etcd-server [etcdctl]=etcd-client [protoc]=protobuf-compiler [promtool]=prometheus
     [ceph-mon]=ceph-mon [ceph-osd]=ceph-osd [ceph]=ceph-common [rbd]=ceph-common [setpriv]=util-linux
