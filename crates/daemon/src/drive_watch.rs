@@ -98,13 +98,7 @@ impl DriveWatch {
                     state.told.insert(device, (now, health));
                 }
             }
-            let mut caches = std::mem::take(&mut state.caches);
-            for cache in &mut caches {
-                for flash in &mut cache.drives {
-                    state.complete(flash, now);
-                }
-            }
-            state.caches = caches;
+            state.complete(now);
             state.warn();
         }
         self.shown()
@@ -118,66 +112,36 @@ impl DriveWatch {
         state.told.retain(|_, (at, _)| at.elapsed() < TOLD_TIME_MAX);
         state.looked_at = Some(now);
         state.caches = caches;
-        let mut caches = std::mem::take(&mut state.caches);
-        for cache in &mut caches {
-            for flash in &mut cache.drives {
-                state.complete(flash, now);
-            }
-        }
+        state.complete(now);
         let mut of_drives: BTreeMap<String, u64> = BTreeMap::new();
-        for cache in &caches {
+        for cache in &state.caches {
             let bytes = written.get(cache.cache.as_str()).copied().unwrap_or(0);
             for flash in &cache.drives {
                 *of_drives.entry(flash.drive.device.clone()).or_default() += bytes;
             }
         }
-        for flash in caches.iter_mut().flat_map(|cache| &mut cache.drives) {
+        for flash in state.caches.iter_mut().flat_map(|cache| &mut cache.drives) {
             let caches_bytes = of_drives.get(&flash.drive.device).copied().unwrap_or(0);
-            flash.written = state.mark(&flash.drive, caches_bytes, now);
+            flash.written = written_since(&mut state.marks, &flash.drive, caches_bytes, now);
         }
-        state.caches = caches;
         state.warn();
     }
 }
 
 impl State {
     /// Puts what others said where the daemon could not ask, and judges.
-    fn complete(&self, flash: &mut FlashDrive, now: Instant) {
-        let told = self.told.get(&flash.drive.device);
-        let is_others = flash.told_seconds_ago.is_some();
-        if let Some((at, health)) = told
-            && (is_others || flash.drive.smart.health().is_none())
-        {
-            flash.drive.smart = Smart::Known(health.clone());
-            flash.told_seconds_ago = Some(now.duration_since(*at).as_secs_f64());
+    fn complete(&mut self, now: Instant) {
+        for flash in self.caches.iter_mut().flat_map(|cache| &mut cache.drives) {
+            let told = self.told.get(&flash.drive.device);
+            let is_others = flash.told_seconds_ago.is_some();
+            if let Some((at, health)) = told
+                && (is_others || flash.drive.smart.health().is_none())
+            {
+                flash.drive.smart = Smart::Known(health.clone());
+                flash.told_seconds_ago = Some(now.duration_since(*at).as_secs_f64());
+            }
+            flash.concerns = judge(&flash.drive);
         }
-        flash.concerns = judge(&flash.drive);
-    }
-
-    /// What was written since the drive's counter was first known.
-    fn mark(&mut self, drive: &Drive, caches_bytes: u64, now: Instant) -> Option<Written> {
-        let drive_bytes = drive.smart.health()?.written_bytes?;
-        let mark = Mark {
-            at: now,
-            drive_bytes,
-            caches_bytes,
-        };
-        let marks = self
-            .marks
-            .entry(drive.device.clone())
-            .or_insert((mark, mark));
-        if drive_bytes < marks.0.drive_bytes || caches_bytes < marks.0.caches_bytes {
-            // Another drive, or another life of the caches.
-            *marks = (mark, mark);
-        }
-        marks.1 = mark;
-        let (first, last) = *marks;
-        let seconds = last.at.duration_since(first.at).as_secs_f64();
-        (last.at > first.at).then_some(Written {
-            seconds,
-            drive_bytes: last.drive_bytes - first.drive_bytes,
-            caches_bytes: last.caches_bytes - first.caches_bytes,
-        })
     }
 
     /// Tells of each concern once, and again when it has gone and come back.
@@ -199,6 +163,34 @@ impl State {
         }
         self.warned = there;
     }
+}
+
+/// What was written since the drive's counter was first known.
+fn written_since(
+    marks: &mut BTreeMap<String, (Mark, Mark)>,
+    drive: &Drive,
+    caches_bytes: u64,
+    now: Instant,
+) -> Option<Written> {
+    let drive_bytes = drive.smart.health()?.written_bytes?;
+    let mark = Mark {
+        at: now,
+        drive_bytes,
+        caches_bytes,
+    };
+    let marks = marks.entry(drive.device.clone()).or_insert((mark, mark));
+    if drive_bytes < marks.0.drive_bytes || caches_bytes < marks.0.caches_bytes {
+        // Another drive, or another life of the caches.
+        *marks = (mark, mark);
+    }
+    marks.1 = mark;
+    let (first, last) = *marks;
+    let seconds = last.at.duration_since(first.at).as_secs_f64();
+    (last.at > first.at).then_some(Written {
+        seconds,
+        drive_bytes: last.drive_bytes - first.drive_bytes,
+        caches_bytes: last.caches_bytes - first.caches_bytes,
+    })
 }
 
 /// Looks again and again.
