@@ -74,7 +74,7 @@ test:
 	@cargo xtask ci
 
 bench:
-	@scripts/setup.sh demo
+	@scripts/setup.sh all
 	@benches/run
 
 setup:

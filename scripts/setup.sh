@@ -8,17 +8,21 @@ what=${1:-all}
 # program -> Debian package
 declare -A package_of=(
     [cc]=gcc [ld]=binutils [pkg-config]=pkg-config [make]=make [git]=git
-    [qemu-system-x86_64]=qemu-system-x86 [qemu-img]=qemu-utils [qemu-io]=qemu-utils [qemu-nbd]=qemu-utils
-    [nbdkit]=nbdkit [nbdsh]=python3-libnbd [nbdcopy]=libnbd-bin [nbdinfo]=libnbd-bin [nbdfuse]=libnbd-bin [fio]=fio
-    [mke2fs]=e2fsprogs [e2fsck]=e2fsprogs [debugfs]=e2fsprogs [sqlite3]=sqlite3 [busybox]=busybox-static [cpio]=cpio
+    [qemu-system-x86_64]=qemu-system-x86 [qemu-img]=qemu-utils [nbdkit]=nbdkit [fio]=fio
+    [mke2fs]=e2fsprogs [sqlite3]=sqlite3 [busybox]=busybox-static [cpio]=cpio [xz]=xz-utils [dpkg-deb]=dpkg
+    [openssl]=openssl [python3]=python3 [chromium]=chromium
+)
+[ "$what" = demo ] || package_of+=(
+    [qemu-io]=qemu-utils [qemu-nbd]=qemu-utils [qemu-storage-daemon]=qemu-system-common
+    [nbdsh]=python3-libnbd [nbdcopy]=libnbd-bin [nbdinfo]=libnbd-bin [nbdfuse]=libnbd-bin
+    [e2fsck]=e2fsprogs [debugfs]=e2fsprogs
     [virt-xml-validate]=libvirt-clients [virsh]=libvirt-clients [libvirtd]=libvirt-daemon [xmllint]=libxml2-utils
     [systemd-analyze]=systemd [systemd-sysusers]=systemd [systemd-tmpfiles]=systemd [unshare]=util-linux [mount]=mount
-    [valgrind]=valgrind [qemu-storage-daemon]=qemu-system-common [xz]=xz-utils [openssl]=openssl [python3]=python3 [perl]=perl [curl]=curl
-    [mmdebstrap]=mmdebstrap [rpm]=rpm [nsenter]=util-linux [dpkg-deb]=dpkg
+    [nsenter]=util-linux [setpriv]=util-linux
+    [valgrind]=valgrind [perl]=perl [curl]=curl [mmdebstrap]=mmdebstrap [rpm]=rpm
     [etcd]=etcd-server [etcdctl]=etcd-client [protoc]=protobuf-compiler [promtool]=prometheus
-    [ceph-mon]=ceph-mon [ceph-osd]=ceph-osd [ceph]=ceph-common [rbd]=ceph-common [setpriv]=util-linux
-    [tgtd]=tgt [tgtadm]=tgt [iscsi-ls]=libiscsi-bin
-    [chromium]=chromium [chromedriver]=chromium-driver
+    [ceph-mon]=ceph-mon [ceph-osd]=ceph-osd [ceph]=ceph-common [rbd]=ceph-common
+    [tgtd]=tgt [tgtadm]=tgt [iscsi-ls]=libiscsi-bin [chromedriver]=chromium-driver
 )
 PATH=$PATH:/usr/sbin:/sbin
 missing=()
@@ -26,8 +30,10 @@ for program in "${!package_of[@]}"; do
     command -v "$program" >/dev/null || missing+=("${package_of[$program]}")
 done
 [ "$what" != all ] || /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
-[ -e /usr/lib/"$(uname -m)"-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so ] || missing+=(libvirt-daemon-driver-qemu)
-[ -e /usr/include/google/protobuf/descriptor.proto ] || missing+=(libprotobuf-dev)
+if [ "$what" != demo ]; then
+    [ -e /usr/lib/"$(uname -m)"-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so ] || missing+=(libvirt-daemon-driver-qemu)
+    [ -e /usr/include/google/protobuf/descriptor.proto ] || missing+=(libprotobuf-dev)
+fi
 [ -e /usr/include/openssl/ssl.h ] || missing+=(libssl-dev)
 [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
 # The guest's /sbin tools come from a busybox that needs no libraries.
