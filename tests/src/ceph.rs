@@ -68,7 +68,7 @@ impl Ceph {
 
     fn address(&self, name: &str) -> String {
         let conf = self.folder.join("ceph.conf");
-        format!("rbd:rbd/{name}?conf={}", conf.display())
+        format!("rbd:rbd/{name}?conf={}&user=hearth", conf.display())
     }
 
     /// Runs one of Ceph's commands; what it said.

@@ -168,6 +168,35 @@ fn a_target_that_stands_still_holds_nobody() {
     rig.expect(0, 4096, 3);
 }
 
+/// Both prove who they are (mutual CHAP): a target whose secret is another one is not trusted with a byte.
+fn the_target_proves_who_it_is(tgt: &mut Tgt, one_way: &IscsiSpec, folder: &Path) {
+    let account = ["--mode", "account", "--user", "store-1"];
+    tgt.control(
+        &[
+            &["--op", "new"],
+            &account[..],
+            &["--password", "halfasecret3"],
+        ]
+        .concat(),
+    );
+    let bind = ["--op", "bind", "--tid", "1", "--outgoing"];
+    tgt.control(&[&bind[..], &account].concat());
+    let secret_file = folder.join("target-secret");
+    let mutual = |user: &str, secret: &str| {
+        std::fs::write(&secret_file, secret).unwrap();
+        let (user, secret_file) = (user.to_owned(), secret_file.clone());
+        IscsiSpec {
+            target_chap: Some(Chap { user, secret_file }),
+            ..one_way.clone()
+        }
+    };
+    rig(&mutual("store-1", "halfasecret3")).expect(0, 4096, 0);
+    for (user, secret) in [("store-1", "another12345"), ("store-2", "halfasecret3")] {
+        let error = refused(&mutual(user, secret));
+        assert!(matches!(error, OpenError::Unreachable { .. }), "{error:?}");
+    }
+}
+
 #[test]
 fn secrets_are_asked_and_what_is_no_unit_is_told() {
     if !Tgt::is_here() {
@@ -203,6 +232,7 @@ fn secrets_are_asked_and_what_is_no_unit_is_told() {
     ));
     let right = with("opensesame12");
     rig(&right).expect(0, 4096, 0);
+    the_target_proves_who_it_is(&mut tgt, &right, folder.path());
     let nothing = IscsiSpec {
         unit: 9,
         ..right.clone()

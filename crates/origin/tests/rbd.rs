@@ -55,7 +55,7 @@ fn one_client_writes(ceph: &Ceph) {
     assert_eq!(first.one().result, Ok(()));
     // Another host: the lock, and who has it, are the cluster's. It has another name for the image.
     let elsewhere = RbdSpec {
-        name: format!("{}&user=admin", spec.name),
+        name: spec.name.replace("?conf=/", "?conf=//"),
         ..spec.clone()
     };
     let error = refused(&elsewhere).to_string();
@@ -182,6 +182,12 @@ fn what_is_no_image_is_told(ceph: &Ceph) {
     ]);
     let error = refused(&ceph.spec("plain")).to_string();
     assert!(error.contains("rbd feature enable"), "{error}");
+    let stranger = RbdSpec {
+        user: Some("stranger".to_owned()),
+        ..ceph.spec("plain")
+    };
+    let error = refused(&stranger);
+    assert!(matches!(error, OpenError::Unreachable { .. }), "{error:?}");
     let silent = RbdSpec {
         connect_timeout: Duration::from_millis(300),
         ..ceph.spec("plain")

@@ -89,9 +89,9 @@ impl Ceph {
     pub(crate) fn spec(&self, name: &str) -> RbdSpec {
         let conf = self.conf();
         RbdSpec {
-            name: format!("rbd:rbd/{name}?conf={}", conf.display()),
+            name: format!("rbd:rbd/{name}?conf={}&user=hearth", conf.display()),
             conf: Some(conf),
-            user: None,
+            user: Some("hearth".to_owned()),
             pool: "rbd".to_owned(),
             namespace: String::new(),
             image: name.to_owned(),
