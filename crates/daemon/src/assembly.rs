@@ -7,6 +7,7 @@ use super::disk_sockets::{DiskSockets, NbdSockets};
 use super::error::ServeError;
 use super::exports::DiskExports;
 use super::guest_sockets::GuestSockets;
+use super::lock_watch::Watch;
 use super::observer::Observer;
 use super::opening::Opener;
 use super::policies::PolicyBook;
@@ -22,7 +23,6 @@ use super::vms::VmBook;
 use super::{loads, moving, settings, starting};
 use configuration::Config;
 use nbd_server::Server;
-use shard::LockWatch;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -35,7 +35,7 @@ pub(super) struct Daemon {
     /// What serves them.
     pub(super) server: Server,
     /// The locks of the disks that are attached, to be watched.
-    pub(super) new_locks: UnboundedReceiver<(Entry, LockWatch)>,
+    pub(super) new_locks: UnboundedReceiver<(Entry, Watch)>,
     /// Where the agents in guests speak.
     pub(super) guests: Arc<GuestSockets>,
     /// The cluster that this host is in.

@@ -3,16 +3,16 @@
 use super::control::Control;
 use super::debts::settle_debts;
 use super::history::History;
+use super::lock_watch::Watch;
 use super::lost_locks::watch_locks;
 use super::registry::Entry;
 use super::scrubs::keep_scrubbing;
 use configuration::Config;
-use shard::LockWatch;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Watches the locks of disks, tells the cluster's store what it has yet to be told, and keeps scrubs going.
-pub(super) fn keep_watch(control: &Arc<Control>, new_locks: UnboundedReceiver<(Entry, LockWatch)>) {
+pub(super) fn keep_watch(control: &Arc<Control>, new_locks: UnboundedReceiver<(Entry, Watch)>) {
     tokio::spawn(watch_locks(Arc::clone(control), new_locks));
     tokio::spawn(settle_debts(Arc::clone(control)));
     tokio::spawn(keep_scrubbing(Arc::clone(control)));

@@ -51,6 +51,7 @@ mod keys;
 mod ledger;
 mod listen;
 mod loads;
+mod lock_watch;
 mod log;
 mod looks;
 mod lost_locks;

@@ -1,4 +1,5 @@
-//! Locks in a folder that hosts share, and what becomes of a disk whose lock is lost.
+//! Locks that can be lost without a word, in a folder that hosts share or of a file on a share, and what becomes of a disk
+//! whose lock is lost.
 //!
 //! ```text
 //!   attached ── every LOOK: still held? ── yes ──► attached
@@ -12,12 +13,13 @@
 
 use super::attach_at_start::attach_at_start;
 use super::control::Control;
+use super::lock_watch::{NotHeld, Watch};
 use super::registry::{Entry, Phase};
 use api::problem::ProblemKind;
 use api::types::Problem;
 use cache::OfDirty;
 use events::EventKind;
-use shard::{LockWatch, OwnerError, ShardError};
+use shard::ShardError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -30,17 +32,14 @@ const LOOK: Duration = Duration::from_secs(2);
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 /// Watches the lock of each disk that has one, for as long as the daemon runs.
-pub(super) async fn watch_locks(
-    control: Arc<Control>,
-    mut new: UnboundedReceiver<(Entry, LockWatch)>,
-) {
+pub(super) async fn watch_locks(control: Arc<Control>, mut new: UnboundedReceiver<(Entry, Watch)>) {
     while let Some((entry, watch)) = new.recv().await {
         tokio::spawn(watch_lock(Arc::clone(&control), entry, watch));
     }
 }
 
 /// Watches one lock until it is let go.
-async fn watch_lock(control: Arc<Control>, entry: Entry, watch: LockWatch) {
+async fn watch_lock(control: Arc<Control>, entry: Entry, watch: Watch) {
     let mut held_at = Instant::now();
     loop {
         tokio::time::sleep(LOOK).await;
@@ -52,13 +51,13 @@ async fn watch_lock(control: Arc<Control>, entry: Entry, watch: LockWatch) {
                 held_at = Instant::now();
                 None
             }
-            Ok(Ok(Some(Err(error @ OwnerError::LockLost { .. })))) => Some(error.to_string()),
-            Ok(Ok(Some(Err(error)))) => unknown(held_at, &chain(&error)),
+            Ok(Ok(Some(Err(NotHeld::Lost(why))))) => Some(why),
+            Ok(Ok(Some(Err(NotHeld::Unknown(why))))) => unknown(held_at, &why),
             Ok(Err(error)) => unknown(held_at, &chain(&error)),
-            Err(_) => unknown(held_at, "the folder of owner's records does not answer"),
+            Err(_) => unknown(held_at, &format!("{} does not answer", watch.place())),
         };
         if let Some(reason) = lost
-            && lose(&control, &entry, &reason).await
+            && lose(&control, &entry, &watch, &reason).await
         {
             return;
         }
@@ -73,7 +72,7 @@ fn unknown(held_at: Instant, reason: &str) -> Option<String> {
 
 /// Lets go of a disk whose lock was lost, and tries to attach it again. False if it could not be let
 /// go now.
-async fn lose(control: &Arc<Control>, entry: &Entry, reason: &str) -> bool {
+async fn lose(control: &Arc<Control>, entry: &Entry, watch: &Watch, reason: &str) -> bool {
     let mut geometry = None;
     control.registry().update(entry, |entry| {
         if let Phase::Attached { geometry: known } = entry.phase {
@@ -103,9 +102,10 @@ async fn lose(control: &Arc<Control>, entry: &Entry, reason: &str) -> bool {
             let roams = entry.config.moves();
             let mut why = Problem::new(ProblemKind::Origin, reason);
             if roams {
-                why = why.with_remedy(
-                    "start this host's daemon anew once the folder owners_dir answers",
-                );
+                let place = watch.place();
+                why = why.with_remedy(format!(
+                    "start this host's daemon anew once {place} answers"
+                ));
             }
             control
                 .registry()

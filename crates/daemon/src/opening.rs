@@ -2,6 +2,7 @@
 //! owner's record may take long, so both happen on a thread that may wait.
 
 use super::keys;
+use super::lock_watch::Watch;
 use super::problems::{owed, problem, refused};
 use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry};
@@ -15,7 +16,7 @@ use cache::{OwnerRecord, Tenure};
 use configuration::{Auto, DiskConfig, Name, OriginPlace, WritePolicy, dirty_max};
 use events::EventKind;
 use origin::{ImageFormat, Keeping, Opened, OriginSpec};
-use shard::{DiskSpec, Holder, LockWatch, Owner, OwnerError, OwnerFile, ShardError};
+use shard::{DiskSpec, Holder, Owner, OwnerError, OwnerFile, ShardError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,7 +112,7 @@ pub(super) struct Opener {
     shards: Arc<Shards>,
     remembered: Arc<Remembered>,
     recordings: Arc<Recordings>,
-    new_locks: UnboundedSender<(Entry, LockWatch)>,
+    new_locks: UnboundedSender<(Entry, Watch)>,
     /// Held while the cluster's store is told of a disk that was attached without it.
     settling: tokio::sync::Mutex<()>,
 }
@@ -123,7 +124,7 @@ impl Opener {
         shards: Arc<Shards>,
         remembered: Arc<Remembered>,
         recordings: Arc<Recordings>,
-        new_locks: UnboundedSender<(Entry, LockWatch)>,
+        new_locks: UnboundedSender<(Entry, Watch)>,
     ) -> Self {
         Self {
             registry,
@@ -270,7 +271,8 @@ impl Opener {
             let detail = "its settings were changed while its origin was being opened";
             return Err(Problem::new(ProblemKind::Busy, detail).into());
         }
-        let lock = owner.watch();
+        let beside = owner.watch().map(Watch::Beside);
+        let lock = beside.or_else(|| opened.lock_watch().map(Watch::OnFile));
         let spec = DiskSpec {
             policy: policy.into(),
             size: size.or(entry.config.size.map(|size| size.0)),
@@ -432,7 +434,7 @@ impl Opener {
     }
 
     /// Has the lock of a disk that was attached watched.
-    fn watch_lock(&self, entry: &Entry, lock: LockWatch) {
+    fn watch_lock(&self, entry: &Entry, lock: Watch) {
         // Nobody watches any more when the daemon ends.
         let _ = self.new_locks.send((entry.clone(), lock));
     }

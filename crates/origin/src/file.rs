@@ -25,6 +25,7 @@
 
 mod doubt;
 mod format;
+mod held;
 mod kind;
 mod look;
 mod open;
@@ -33,6 +34,7 @@ mod ranges;
 mod zeroing;
 
 pub use format::ImageFormat;
+pub use held::{LockFault, LockWatch};
 pub(crate) use open::open_beside;
 pub use open::{OpenedFile, measure, open};
 
@@ -42,6 +44,7 @@ use block_io::{
     Slice, Token,
 };
 use doubt::{Change, Doubt};
+use held::FileLock;
 use ring::{Completion, FileSyncs, Op, Ring, Source, writes_through};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use slab::Slab;
@@ -50,6 +53,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::sync::Arc;
 use units::{Bytes, Instant, Offset};
 use xxhash_rust::xxh3::Xxh3;
 use zeroing::Zero;
@@ -101,6 +105,8 @@ struct Can {
 /// A file or block device as an origin.
 pub struct FileOrigin {
     file: Rc<OwnedFd>,
+    /// What may be watched of the file's lock, as long as this has the file open.
+    _lock: Option<Arc<FileLock>>,
     /// As people know it.
     name: String,
     geometry: OriginGeometry,
@@ -132,6 +138,7 @@ impl FileOrigin {
             syncs: FileSyncs::new(Rc::clone(&fd)),
             doubt: Doubt::default(),
             file: fd,
+            _lock: opened.lock,
             name: opened.name,
             geometry: opened.geometry,
             memory_align: opened.memory_align,

@@ -1,6 +1,6 @@
 //! Opening an origin, in two steps: reach it, then put it on a shard's ring.
 
-use crate::{Identity, ImageFormat, Keeping, OpenError, Origin, OriginSpec};
+use crate::{Identity, ImageFormat, Keeping, LockWatch, OpenError, Origin, OriginSpec};
 use block_io::{BufPool, OriginGeometry};
 use ring::Ring;
 use std::{fmt, io};
@@ -40,6 +40,10 @@ pub(crate) trait Reached: fmt::Debug + Send {
     }
 
     fn image_format(&self) -> Option<ImageFormat> {
+        None
+    }
+
+    fn lock_watch(&self) -> Option<LockWatch> {
         None
     }
 
@@ -124,6 +128,12 @@ impl Opened {
     /// a disk's bytes as they are.
     pub fn image_format(&self) -> Option<ImageFormat> {
         self.0.image_format()
+    }
+
+    /// By what it can be asked whether the origin's lock is still held, where that can be lost without a word: a file that is
+    /// written, on NFS or SMB.
+    pub fn lock_watch(&self) -> Option<LockWatch> {
+        self.0.lock_watch()
     }
 
     /// Puts the origin on a shard's ring. Does not block.

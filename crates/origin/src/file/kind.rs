@@ -1,6 +1,6 @@
 //! Files and block devices among the kinds of origins.
 
-use super::{FileOrigin, ImageFormat, OpenedFile, measure, open, open_beside};
+use super::{FileOrigin, ImageFormat, LockWatch, OpenedFile, measure, open, open_beside};
 use crate::open::{Kind, Reached};
 use crate::patience::within;
 use crate::timed::Timed;
@@ -50,6 +50,10 @@ impl Reached for OpenedFile {
 
     fn image_format(&self) -> Option<ImageFormat> {
         self.image_format()
+    }
+
+    fn lock_watch(&self) -> Option<LockWatch> {
+        self.lock_watch()
     }
 
     fn start(self: Box<Self>, ring: &Ring, pool: &BufPool) -> Box<dyn Origin> {

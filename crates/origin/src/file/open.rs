@@ -7,6 +7,7 @@
 //! is used through the page cache altogether: more memory, never a wrong byte.
 
 use super::format::ImageFormat;
+use super::held::{FileLock, LockWatch};
 use super::qemu_locks::{self, Locked};
 use crate::limits::SECTOR;
 use crate::spec::{FileSpec, OriginSpec};
@@ -16,6 +17,7 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use units::{Bytes, Duration};
 
 /// A file or block device that is open and locked: [`crate::file::FileOrigin`] in the making.
@@ -34,6 +36,8 @@ pub struct OpenedFile {
     pub(super) request_timeout: Duration,
     identity: Option<Identity>,
     format: Option<ImageFormat>,
+    /// Of a file that is written, on a file system that may lose the lock.
+    pub(super) lock: Option<Arc<FileLock>>,
 }
 
 impl OpenedFile {
@@ -50,6 +54,11 @@ impl OpenedFile {
     /// The format that its first bytes are of, if any.
     pub fn image_format(&self) -> Option<ImageFormat> {
         self.format
+    }
+
+    /// By what it can be asked whether the lock is still held; `None` where it cannot be lost while the file is open.
+    pub fn lock_watch(&self) -> Option<LockWatch> {
+        self.lock.as_ref().map(LockWatch::on)
     }
 
     /// Whether it goes around the host's page cache.
@@ -125,7 +134,10 @@ fn open_as(spec: &FileSpec, access: Access) -> Result<OpenedFile, OpenError> {
     }
     let regular = kind == FileType::RegularFile;
     let local = is_local(&fd);
+    let may_lose = access == Access::Write && flock_is_of_bytes(&fd);
+    let lock = may_lose.then(|| FileLock::of(&fd, &spec.path, memory_align > 1));
     Ok(OpenedFile {
+        lock: lock.transpose().map_err(failed)?,
         identity: regular.then(|| Identity::of(&fd)).flatten(),
         format: ImageFormat::of(&fd).map_err(|error| unreachable_because(&named, error))?,
         fd,
