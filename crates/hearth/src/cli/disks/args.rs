@@ -1,5 +1,6 @@
 //! Arguments of `hearth disk`.
 
+use super::origin_keys::OriginKey;
 use api::write_back::OfDirty;
 use clap::{Args, Subcommand};
 use configuration::{
@@ -213,7 +214,7 @@ impl LimitArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("of_a_new_disk").multiple(true).requires("origin").args([
     "vm", "cache", "write_policy", "order", "dirty_max", "age_max", "idle_after", "rate", "stall_max", "iops", "bytes_per_second", "burst", "read_only", "shared",
-    "size", "id", "raw", "connections", "request_timeout", "nbd_socket", "nbd_clients", "vhost_socket", "sector_size", "serial"]))]
+    "size", "id", "origin_keys", "raw", "connections", "request_timeout", "nbd_socket", "nbd_clients", "vhost_socket", "sector_size", "serial"]))]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
@@ -221,7 +222,8 @@ impl LimitArgs {
 pub struct Attach {
     /// The disk's name, which is its NBD export name
     pub name: Name,
-    /// Where its bytes live: a path, `nbd://host:port/export` or `nbd+unix:///export?socket=/path`
+    /// Where its bytes live: a path, `nbd://host:port/export`, `nbd+unix:///export?socket=/path`, `nbds://host/export`,
+    /// `rbd:pool/image` or `iscsi://portal/target/unit`
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, required_unless_present = "without_store")]
     pub origin: Option<OriginConfig>,
     /// Say that no other host has the disk, while the store of the cluster does not answer
@@ -260,6 +262,12 @@ pub struct Attach {
     /// Its identity instead of one made of name and origin: 32 hexadecimal digits, or a UUID
     #[arg(long, value_name = "ID")]
     pub id: Option<DiskId>,
+    /// A key of the origin as the configuration has it, such as `chap_user=web`; repeat it for more
+    ///
+    /// By these it is told of certificates and keys of NBD over TLS (`tls_authority`, `tls_psk_file`, ...) and of names and
+    /// secrets of iSCSI (`chap_user`, `chap_secret_file`, ...). hearth.toml(5) has all of each kind.
+    #[arg(long = "origin-key", value_name = "KEY=VALUE")]
+    pub origin_keys: Vec<OriginKey>,
     /// Take a file for the disk's bytes although it begins like an image of another format
     #[arg(long)]
     pub raw: bool,

@@ -1,6 +1,7 @@
 //! `hearth disk`: one request to the daemon, and while that takes long, how far it has come.
 
 pub mod args;
+mod origin_keys;
 
 use super::args::Global;
 use super::limits;
@@ -18,6 +19,7 @@ use configuration::{
     DiskConfig, DiskNbdConfig, DiskVhostConfig, LimitsConfig, Name, OriginConfig, OriginFormat,
     Text, WriteBackConfig, WritePolicy,
 };
+use origin_keys::with_keys;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -91,7 +93,7 @@ fn asked(command: &Disk) -> Result<(&Name, Asked), CliError> {
                 return Ok((&attach.name, plain(message, Method::POST, path)));
             };
             let mut asked = plain(message, Method::POST, format!("/v1/disks?{query}"));
-            asked.body = Some(json(&disk_config(attach, origin))?);
+            asked.body = Some(json(&disk_config(attach, origin)?)?);
             (&attach.name, asked)
         }
         Disk::Detach(detach) => {
@@ -254,8 +256,9 @@ fn forgotten(disk: &DiskStatus) -> String {
     )
 }
 
-fn disk_config(attach: &Attach, origin: &OriginConfig) -> DiskConfig {
-    let mut origin = origin.clone();
+fn disk_config(attach: &Attach, origin: &OriginConfig) -> Result<DiskConfig, CliError> {
+    let mut origin =
+        with_keys(origin, &attach.origin_keys).map_err(|why| CliError::new(Exit::Usage, why))?;
     if let OriginConfig::File(file) = &mut origin
         && attach.raw
     {
@@ -272,7 +275,7 @@ fn disk_config(attach: &Attach, origin: &OriginConfig) -> DiskConfig {
     let mut limits = LimitsConfig::default();
     attach.limits.change().apply(&mut limits);
     let clients: Vec<_> = attach.nbd_clients.iter().cloned().map(Text).collect();
-    DiskConfig {
+    Ok(DiskConfig {
         vm: attach.vm.clone(),
         cache: attach.cache.clone(),
         write_policy: attach.write_policy,
@@ -294,5 +297,5 @@ fn disk_config(attach: &Attach, origin: &OriginConfig) -> DiskConfig {
             serial: attach.serial.clone(),
         },
         ..DiskConfig::new(attach.name.clone(), origin)
-    }
+    })
 }
