@@ -24,6 +24,7 @@ mod iscsi_uri;
 mod json_schema;
 mod likeness;
 mod limits;
+mod line_starts;
 mod link;
 mod load;
 mod log_filter;

@@ -5,9 +5,9 @@
 //! another one silently; a variable of the environment is set for one process, and does.
 
 use super::fault::Fault;
+use super::line_starts::line_at;
 use super::sources::Sources;
 use super::variables::Written;
-use super::walk::line_at;
 use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;

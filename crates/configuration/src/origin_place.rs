@@ -153,7 +153,13 @@ impl Node {
     }
 
     fn is(&self, other: &Self) -> bool {
-        self.path == other.path || (self.identity.is_some() && self.identity == other.identity)
+        match (self.identity, other.identity) {
+            // Both paths are without links then.
+            (Some(own), Some(others)) => {
+                own == others || self.path.as_os_str() == other.path.as_os_str()
+            }
+            _ => self.path == other.path,
+        }
     }
 }
 

@@ -11,11 +11,12 @@
 //! twice, with different ones: a fault that is found both times is one whatever is written there.
 
 use super::fault::Fault;
+use super::line_starts::line_at;
 use super::merge::merged;
 use super::model::Config;
 use super::origins;
 use super::sources::Sources;
-use super::walk::{Examples, Mend, Walk, line_at};
+use super::walk::{Examples, Mend, Walk};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use super::likeness::nearest;
+use super::line_starts::LineStarts;
 use super::link::PeerConfig;
 use super::model::{CacheConfig, Config, DiskConfig};
 use super::origins::{FileOrigin, OriginConfig};
@@ -23,11 +24,6 @@ fn line_of_key(lines: &BTreeMap<String, usize>, key: &str) -> Option<usize> {
         }
         key = key.rsplit_once('.').map(|(outer, _)| outer)?;
     }
-}
-
-pub(super) fn line_at(text: &str, span: &Range<usize>) -> usize {
-    text.get(..span.start)
-        .map_or(1, |before| before.split('\n').count())
 }
 
 /// Every key that may appear, as nested objects: the serialized form of a configuration with
@@ -88,7 +84,7 @@ pub(super) enum Mend {
 /// Notes the line of every key, and reports keys that the schema does not have, sections with too
 /// few or too many brackets, and values that are not written as they have to be.
 pub(super) struct Walk<'a> {
-    text: &'a str,
+    starts: LineStarts,
     examples: &'a Examples,
     lines: BTreeMap<String, usize>,
     /// Where in the text each key's value is, tables included.
@@ -98,9 +94,9 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Goes through all of a configuration.
-    pub(super) fn of(text: &'a str, examples: &'a Examples, table: &DeTable<'_>) -> Self {
+    pub(super) fn of(text: &str, examples: &'a Examples, table: &DeTable<'_>) -> Self {
         let mut walk = Self {
-            text,
+            starts: LineStarts::of(text),
             examples,
             lines: BTreeMap::new(),
             values: Vec::new(),
@@ -148,7 +144,7 @@ impl<'a> Walk<'a> {
             } else {
                 format!("{path}.{name}")
             };
-            let line = line_at(self.text, &key.span());
+            let line = self.starts.line_at(&key.span());
             self.lines.insert(full.clone(), line);
             match known.get(name) {
                 Some(inner) => self.value(value, inner, &full),
@@ -207,7 +203,7 @@ impl<'a> Walk<'a> {
                 };
                 for (at, item) in items.iter().enumerate() {
                     let full = format!("{path}[{at}]");
-                    let line = line_at(self.text, &item.span());
+                    let line = self.starts.line_at(&item.span());
                     self.lines.insert(full.clone(), line);
                     self.value(item, inner, &full);
                 }

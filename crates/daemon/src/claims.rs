@@ -46,8 +46,8 @@ impl Claims {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters the use of an origin, until it is given back or its attachment is not `there` any more, by
-    /// serial number.
+    /// Enters the use of an origin, until it is given back. One of an attachment that is not there any more, by its
+    /// serial number, is in nobody's way.
     ///
     /// # Errors
     /// If a disk has the origin and one of both writes, or it is this daemon's own export.
@@ -55,7 +55,7 @@ impl Claims {
         &self,
         user: User<'_>,
         place: OriginPlace,
-        there: &[u64],
+        is_there: impl Fn(u64) -> bool,
     ) -> Result<(), Problem> {
         let User {
             serial,
@@ -68,9 +68,11 @@ impl Claims {
                 .with_remedy("name the server that has the disk's bytes"));
         }
         let mut claims = self.lock();
-        claims.retain(|claim| there.contains(&claim.serial) && claim.serial != serial);
-        let conflicts = |claim: &&Claim| claim.place.is(&place) && !(claim.read_only && read_only);
-        if let Some(other) = claims.iter().find(conflicts) {
+        let conflicts = |claim: &Claim| claim.place.is(&place) && !(claim.read_only && read_only);
+        claims.retain(|claim| {
+            claim.serial != serial && (!conflicts(claim) || is_there(claim.serial))
+        });
+        if let Some(other) = claims.iter().find(|claim| conflicts(claim)) {
             let detail = format!(
                 "the disk '{}' uses the origin of '{name}' already, and one of them writes",
                 other.name

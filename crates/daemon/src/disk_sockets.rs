@@ -221,12 +221,7 @@ impl DiskSockets {
 
     /// All claims; who comes to a path that is another's is barred from it.
     fn decided(&self, state: &mut State) -> Vec<Claim> {
-        let mut claims: Vec<Claim> = self
-            .registry
-            .all()
-            .iter()
-            .flat_map(|entry| self.claims(entry))
-            .collect();
+        let mut claims = self.all_claims(|_| true);
         // Who has it keeps it; then who was there first.
         let has_it = |claim: &Claim| {
             let socket = state.open.get(&claim.key);
@@ -260,9 +255,7 @@ impl DiskSockets {
     /// # Errors
     /// If one of their paths is claimed by another disk.
     pub(super) fn may_attach(&self, entry: &Entry) -> Result<(), Problem> {
-        let entries = self.registry.all().into_iter();
-        let others = entries.filter(|other| other.config.name != entry.config.name);
-        let others: Vec<Claim> = others.flat_map(|other| self.claims(&other)).collect();
+        let others = self.all_claims(|other| other.config.name != entry.config.name);
         for claim in self.claims(entry) {
             if let Some(other) = others.iter().find(|other| other.path == claim.path) {
                 let detail = is_of(&claim.path, &other.entry.config.name);
@@ -320,6 +313,14 @@ impl DiskSockets {
         let all = state.open.iter();
         let theirs = all.filter(|(key, _)| key.disk == *disk && key.protocol == protocol);
         theirs.map(|(_, socket)| socket.shown.clone()).collect()
+    }
+
+    /// The sockets that these disks are to have. Most disks of many may have none.
+    fn all_claims(&self, of: impl Fn(&Entry) -> bool) -> Vec<Claim> {
+        let claims = self
+            .registry
+            .select(|entry| of(entry).then(|| self.claims(entry)));
+        claims.into_iter().flatten().collect()
     }
 
     /// The sockets that a disk is to have.

@@ -155,13 +155,13 @@ impl Registry {
     /// # Errors
     /// If a disk uses it and one of both writes, or it is this daemon's own export.
     pub(super) fn claim_origin(&self, of: &Entry, place: OriginPlace) -> Result<(), Problem> {
-        let serials: Vec<u64> = self.lock().values().map(|entry| entry.serial).collect();
         let user = User {
             serial: of.serial,
             name: &of.config.name,
             read_only: of.config.read_only || of.config.shared,
         };
-        self.claims.claim(user, place, &serials)
+        let is_there = |serial| self.lock().values().any(|entry| entry.serial == serial);
+        self.claims.claim(user, place, is_there)
     }
 
     /// The attachment does not use its origin any more.
@@ -205,6 +205,11 @@ impl Registry {
     /// Copies of all entries, by name.
     pub(super) fn all(&self) -> Vec<Entry> {
         self.lock().values().cloned().collect()
+    }
+
+    /// What `pick` takes of each entry, by name: less than [`Self::all`] where many disks ask for something of a few.
+    pub(super) fn select<T>(&self, pick: impl FnMut(&Entry) -> Option<T>) -> Vec<T> {
+        self.lock().values().filter_map(pick).collect()
     }
 
     /// How many disks there are.

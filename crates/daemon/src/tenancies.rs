@@ -106,11 +106,11 @@ impl Tenancies {
             return Ok(());
         };
         let cache = &shard.config().name;
-        let entries = self.registry.all();
-        let own = entries
-            .iter()
-            .filter(|entry| entry.is_of(&vm.name) && entry.cache == *cache);
-        let disks: Vec<&DiskConfig> = own.map(|entry| &entry.config).collect();
+        let is_own = |entry: &Entry| entry.is_of(&vm.name) && entry.cache == *cache;
+        let disks = self
+            .registry
+            .select(|entry| is_own(entry).then(|| entry.config.clone()));
+        let disks: Vec<&DiskConfig> = disks.iter().collect();
         let settings = tenants::tenant(vm, &disks, flash)
             .map_err(|error| Problem::new(ProblemKind::Invalid, format!("{}: {error}", vm.name)))?;
         let name = vm.name.to_string();
@@ -123,13 +123,10 @@ impl Tenancies {
     /// What is wrong with what VMs are promised of a cache, with one of them as it would be.
     pub(super) fn promised(&self, shard: &Shard, changed: Option<&VmConfig>) -> Option<String> {
         let cache = &shard.config().name;
+        let has_tenant = |entry: &Entry| !entry.config.shared && entry.cache == *cache;
         let mut names: Vec<Name> = self
             .registry
-            .all()
-            .iter()
-            .filter(|entry| !entry.config.shared && entry.cache == *cache)
-            .map(Entry::vm)
-            .collect();
+            .select(|entry| has_tenant(entry).then(|| entry.vm()));
         names.sort();
         names.dedup();
         let vms: Vec<VmConfig> = names
