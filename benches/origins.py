@@ -1,8 +1,8 @@
 """Reads of a Ceph image and an iSCSI unit through Hearth with nothing cached, beside the storage's own client, by turns.
 
-Ceph: fio on librbd, and fio on Hearth's export. iSCSI: a loop over libiscsi (`iscsi-perf`), `qemu-nbd` over QEMU's iscsi
-driver, and Hearth's export. Everything is on one machine: the storage takes its share of the processors from whoever
-reads. Needs ceph-mon, ceph-osd, tgt, libiscsi-bin, fio and qemu-block-extra.
+Ceph: fio on librbd, Hearth's origin alone, and fio on Hearth's export. iSCSI: a loop over libiscsi (`iscsi-perf`), `qemu-nbd`
+over QEMU's iscsi driver, Hearth's origin alone, and Hearth's export. The origin alone is `crates/origin/examples/reads.rs`, without
+cache and front end. Everything is on one machine: the storage takes its share of the processors from whoever reads. Needs ceph-mon, ceph-osd, tgt, libiscsi-bin, fio and qemu-block-extra.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import sys
 
 import rig
 
+READS = os.path.join(os.path.dirname(rig.HEARTH), "examples", "reads")
 CEPH = os.path.join(rig.ROOT, "scripts", "ceph")
 TARGET = "iqn.2026-01.org.example:bench"
 SIZE_MIB = 256
@@ -105,6 +106,11 @@ def by_libiscsi(url, depth, seconds):
     return float(found[-1])
 
 
+def by_origin(*words):
+    said = subprocess.run([READS, *map(str, words)], capture_output=True, check=True).stdout
+    return float(said)
+
+
 def beside(title, sides, repetitions):
     """A row of each side; the first one is what the others are compared with."""
     base = next(iter(sides))
@@ -124,11 +130,13 @@ def main():
     parser.add_argument("--seconds", type=int, default=rig.SECONDS)
     parser.add_argument("--reps", type=int, default=5)
     arguments = parser.parse_args()
+    subprocess.run(["cargo", "build", "--release", "--locked", "--package=origin", "--example=reads"], cwd=rig.ROOT, check=True)
     with rig.Rig() as lab:
         data = os.path.join(rig.DATA, "origins.data")
         with open(data, "wb") as file:
             file.write(os.urandom(1 << 20) * SIZE_MIB)
         conf, url = ceph(lab, data), target(lab, data)
+        portal = url.split("/")[2]
         bridge = lab.socket("bridge")
         lab.start("bridge", ["qemu-nbd", "--persistent", "--shared=4", "--read-only", "--format=raw", "--socket", bridge, f"{url}/2"], bridge)
         exports = hearth(lab, {"ceph": f'{{ rbd = "rbd:rbd/own?conf={conf}" }}', "iscsi": f'{{ iscsi = "{url}/1" }}'})
@@ -137,12 +145,14 @@ def main():
             at, time = f"depth {depth}", arguments.seconds
             rows += beside(f"Ceph, {at}", {
                 "fio on librbd": lambda: by_fio(depth, time, "--ioengine=rbd", "--pool=rbd", "--rbdname=other", "--clientname=admin"),
-                "Hearth": lambda: by_fio(depth, time, "--ioengine=nbd", exports["ceph"]),
+                "Hearth's origin alone": lambda: by_origin("ceph", conf, "admin", "rbd", "other", depth, time),
+                "Hearth over NBD": lambda: by_fio(depth, time, "--ioengine=nbd", exports["ceph"]),
             }, arguments.reps)
             rows += beside(f"iSCSI, {at}", {
                 "a loop over libiscsi": lambda: by_libiscsi(f"{url}/2", depth, time),
                 "qemu-nbd": lambda: by_fio(depth, time, "--ioengine=nbd", f"--uri=nbd+unix:///?socket={bridge}"),
-                "Hearth": lambda: by_fio(depth, time, "--ioengine=nbd", exports["iscsi"]),
+                "Hearth's origin alone": lambda: by_origin("iscsi", portal, TARGET, 2, depth, time),
+                "Hearth over NBD": lambda: by_fio(depth, time, "--ioengine=nbd", exports["iscsi"]),
             }, arguments.reps)
         text = rig.table(["storage", "read by", "reads/s", "beside the first (least-most)"], rows)
         rig.write_result("origins", f"# Origins beside their own clients\n\n4 KiB at random, nothing cached. `benches/run origins`, {rig.machine()}, load {os.getloadavg()[0]:.1f}.\n\n{text}")
