@@ -31,7 +31,7 @@ install:
 	install -D -m 0644 packaging/hearth.schema.json $(SHARE)/hearth/hearth.schema.json
 	install -d -m 0750 $(DESTDIR)/etc/hearth/conf.d
 	install -D -m 0755 packaging/libvirt/qemu $(LIBDIR)/hearth/libvirt-qemu
-	install -D -m 0644 -t $(SHARE)/hearth/proxmox packaging/proxmox/HearthPlugin.pm
+	install -D -m 0644 -t $(SHARE)/hearth/proxmox packaging/proxmox/HearthPlugin.pm packaging/proxmox/hearth.conf
 	install -D -m 0755 packaging/steps $(LIBDIR)/hearth/steps
 	[ -e $(DESTDIR)/etc/hearth/hearth.toml ] || install -D -m 0640 packaging/hearth.toml $(DESTDIR)/etc/hearth/hearth.toml
 	install -D -m 0644 -t $(SHARE)/hearth/prometheus packaging/prometheus/hearth.rules.yml

@@ -1,7 +1,7 @@
 package PVE::Storage::Custom::HearthPlugin;
 
 # A storage of Proxmox VE that puts the disks of another storage on Hearth. Volumes are made, listed, resized and removed by
-# that storage; VMs reach them over NBD at a socket of each disk's own. It implements version 12 of the storage API.
+# that storage; VMs reach them over NBD at a socket of each disk's own. It implements versions 12 to 15 of the storage API.
 #
 #   hearth: fast
 #       hearth-base local-lvm
@@ -12,9 +12,15 @@ package PVE::Storage::Custom::HearthPlugin;
 #   deactivate_volume ──► hearth disk detach NAME ──► the base storage deactivates the volume
 #
 # A volume that is removed or rolled back is forgotten by the flash first: a block device does not tell that it was written.
+#
+# Proxmox VE knows two names of one volume by their equal paths. Those of a volume on Hearth and below it differ, so the base
+# storage may not list disks of VMs: `qm rescan` would call a disk in use an unused one.
 
 use strict;
 use warnings;
+
+use File::Basename;
+use JSON::PP qw(decode_json);
 
 use PVE::Storage;
 use PVE::Storage::Plugin;
@@ -26,6 +32,10 @@ use base qw(PVE::Storage::Plugin);
 use constant NOT_FOUND => 6;
 # Bytes of the longest name of a disk.
 use constant NAME_MAX => 63;
+# The newest version of the storage API that this was written for.
+use constant API_MAX => 15;
+# How long QEMU's requests wait while the daemon is restarted.
+use constant RECONNECT_SECONDS => 60;
 
 my $PROGRAM = '/usr/bin/hearth';
 my $SOCKETS = '/run/hearth';
@@ -36,8 +46,10 @@ sub places {
     ($PROGRAM, $SOCKETS) = ($program, $sockets);
 }
 
+# Proxmox VE refuses a plugin that is newer than itself, and warns of an older one.
 sub api {
-    return 12;
+    my $theirs = PVE::Storage::APIVER();
+    return $theirs < API_MAX ? $theirs : API_MAX;
 }
 
 sub type {
@@ -96,6 +108,17 @@ sub base {
     return (PVE::Storage::Plugin->lookup($base_scfg->{type}), $base_scfg, $storeid);
 }
 
+# The path of a volume below Hearth, and the id of its VM. Hearth serves bytes as they are: an image of another format would
+# reach the VM as the file that it is.
+sub raw_path {
+    my ($scfg, $volname) = @_;
+    my ($plugin, $base_scfg, $base_id) = base($scfg);
+    my $format = ($plugin->parse_volname($volname))[6];
+    die "Hearth serves raw volumes, and '$base_id:$volname' is '$format': move the disk to raw in '$base_id' first\n"
+        if defined($format) && $format ne 'raw';
+    return $plugin->path($base_scfg, $volname, $base_id);
+}
+
 # What Hearth calls a volume.
 sub disk_name {
     my ($storeid, $volname) = @_;
@@ -121,23 +144,40 @@ sub hearth {
     return;
 }
 
-sub is_attached {
+# Where the bytes of an attached disk are, as Hearth writes it; nothing if it has no such disk.
+sub origin {
     my ($name) = @_;
-    my $said = '';
+    my ($said, $complaints) = ('', '');
     my $take = sub { $said .= "$_[0]\n"; };
-    my $command = [$PROGRAM, 'disk', 'show', $name];
-    my $code = PVE::Tools::run_command($command, outfunc => sub { }, errfunc => $take, noerr => 1);
-    return 1 if $code == 0;
-    return 0 if $code == NOT_FOUND;
-    die "it is not known whether Hearth has '$name': $said";
+    my $take_complaint = sub { $complaints .= "$_[0]\n"; };
+    my $command = [$PROGRAM, 'disk', 'show', $name, '--json'];
+    my $code = PVE::Tools::run_command($command, outfunc => $take, errfunc => $take_complaint, noerr => 1);
+    return if $code == NOT_FOUND;
+    if ($code != 0) {
+        my $why = eval { decode_json($complaints) } // { detail => $complaints };
+        my $remedy = defined($why->{remedy}) ? "; try: $why->{remedy}" : '';
+        die "it is not known whether Hearth has '$name': $why->{detail}$remedy\n";
+    }
+    return decode_json($said)->{origin};
+}
+
+# Whether the disk of a volume is attached. Two volumes may get one name ("a-1" and "a/1"), and a disk may be left from a
+# base storage that was another one then.
+sub is_attached {
+    my ($scfg, $name, $volname) = @_;
+    my $origin = origin($name);
+    return 0 if !defined($origin);
+    my ($path) = raw_path($scfg, $volname);
+    die "'$name' of Hearth is on $origin, and not on $path: run 'hearth disk detach $name' when no VM has it\n"
+        if $origin ne "file:$path";
+    return 1;
 }
 
 sub attach {
     my ($scfg, $storeid, $volname) = @_;
     my $name = disk_name($storeid, $volname);
-    return $name if is_attached($name);
-    my ($plugin, $base_scfg, $base_id) = base($scfg);
-    my ($path, $vmid) = $plugin->path($base_scfg, $volname, $base_id);
+    return $name if is_attached($scfg, $name, $volname);
+    my ($path, $vmid) = raw_path($scfg, $volname);
     my @words = ('disk', 'attach', $name, '--origin', $path, '--raw', '--nbd-socket', socket_path($name));
     push @words, '--vm', "vm-$vmid" if defined($vmid);
     push @words, '--cache', $scfg->{'hearth-cache'} if $scfg->{'hearth-cache'};
@@ -185,6 +225,7 @@ sub qemu_blockdev_options {
         driver => 'nbd',
         server => { type => 'unix', path => socket_path($name) },
         export => "$name",
+        'reconnect-delay' => RECONNECT_SECONDS,
     };
 }
 
@@ -202,16 +243,21 @@ sub volume_qemu_snapshot_method {
 
 sub activate_volume {
     my ($class, $storeid, $scfg, $volname, $snapname, $cache, $hints) = @_;
+    raw_path($scfg, $volname);
     my ($plugin, $base_scfg, $base_id) = base($scfg);
     $plugin->activate_volume($base_id, $base_scfg, $volname, $snapname, $cache, $hints);
     attach($scfg, $storeid, $volname) if !defined($snapname);
     return 1;
 }
 
+sub map_volume {
+    die "a TPM's state needs a file or a block device, and Hearth serves NBD: put the state on another storage\n";
+}
+
 sub deactivate_volume {
     my ($class, $storeid, $scfg, $volname, $snapname, $cache) = @_;
     my $name = disk_name($storeid, $volname);
-    if (!defined($snapname) && is_attached($name)) {
+    if (!defined($snapname) && is_attached($scfg, $name, $volname)) {
         eval { hearth('disk', 'detach', $name) };
         if (my $why = $@) {
             # Bytes wait for the volume: Hearth brings them there, and the volume has to stay.
@@ -227,6 +273,9 @@ sub alloc_image {
     my ($class, $storeid, $scfg, $vmid, $fmt, $name, $size) = @_;
     die "Hearth serves raw volumes, not '$fmt'\n" if defined($fmt) && $fmt ne 'raw';
     my ($plugin, $base_scfg, $base_id) = base($scfg);
+    # Names that Proxmox VE chooses ("vm-100-cloudinit") have the format behind them where the storage has a folder, and of this
+    # storage it does not know that it has one.
+    $name .= '.raw' if defined($name) && $base_scfg->{path} && $name !~ m/\.raw$/;
     return $plugin->alloc_image($base_id, $base_scfg, $vmid, 'raw', $name, $size);
 }
 
@@ -235,18 +284,32 @@ sub free_image {
     my ($plugin, $base_scfg, $base_id) = base($scfg);
     # The next volume of this name has other bytes.
     $plugin->activate_volume($base_id, $base_scfg, $volname);
+    my ($path) = raw_path($scfg, $volname);
     forget($scfg, $storeid, $volname);
     $plugin->deactivate_volume($base_id, $base_scfg, $volname);
-    return $plugin->free_image($base_id, $base_scfg, $volname, $isBase, $format);
+    my $rest = $plugin->free_image($base_id, $base_scfg, $volname, $isBase, $format);
+    # The owner's record of a file lies beside it, and would keep the VM's folder.
+    if (unlink("$path.hearth")) {
+        rmdir(dirname($path));
+    }
+    return $rest;
 }
 
 sub volume_resize {
     my ($class, $scfg, $storeid, $volname, $size, $running, $snapname) = @_;
     die "a disk over NBD is resized while its VM is shut down\n" if $running;
     my ($plugin, $base_scfg, $base_id) = base($scfg);
-    my $done = $plugin->volume_resize($base_scfg, $base_id, $volname, $size, $running, $snapname);
     my $name = disk_name($storeid, $volname);
-    hearth('disk', 'resize', $name) if is_attached($name);
+    # Hearth holds the lock of a file, which qemu-img wants as well.
+    my $comes_back = is_attached($scfg, $name, $volname);
+    if ($comes_back) {
+        hearth('disk', 'flush', $name, '--wait');
+        hearth('disk', 'detach', $name);
+    }
+    my $done = eval { $plugin->volume_resize($base_scfg, $base_id, $volname, $size, $running, $snapname) };
+    my $why = $@;
+    attach($scfg, $storeid, $volname) if $comes_back;
+    die $why if $why;
     return $done;
 }
 
@@ -254,7 +317,7 @@ sub volume_snapshot {
     my ($class, $scfg, $storeid, $volname, $snap) = @_;
     my $name = disk_name($storeid, $volname);
     # What was answered before is in the snapshot.
-    hearth('disk', 'barrier', $name) if is_attached($name);
+    hearth('disk', 'barrier', $name) if is_attached($scfg, $name, $volname);
     my ($plugin, $base_scfg, $base_id) = base($scfg);
     return $plugin->volume_snapshot($base_scfg, $base_id, $volname, $snap);
 }
@@ -291,11 +354,15 @@ sub list_images {
     my ($plugin, $base_scfg, $base_id) = base($scfg);
     my $wanted = $vollist && [map { my $volid = $_; $volid =~ s/^\Q$storeid\E:/$base_id:/; $volid } @$vollist];
     my $images = $plugin->list_images($base_id, $base_scfg, $vmid, $wanted, $cache);
-    my @raw = grep { ($_->{format} // 'raw') eq 'raw' } @$images;
-    for my $image (@raw) {
-        $image->{volid} =~ s/^\Q$base_id\E:/$storeid:/;
+    my @listed;
+    for my $image (@$images) {
+        next if ($image->{format} // 'raw') ne 'raw' || $image->{volid} !~ m/^\Q$base_id\E:(.+)$/;
+        my $volname = $1;
+        # A linked clone of ZFS has a name with two parts.
+        next if !eval { $class->parse_volname($volname) };
+        push @listed, { %$image, volid => "$storeid:$volname" };
     }
-    return \@raw;
+    return \@listed;
 }
 
 sub status {
@@ -304,10 +371,23 @@ sub status {
     return $plugin->status($base_id, $base_scfg, $cache);
 }
 
+# With all that Proxmox VE does for a storage of its own: whether it is enabled here, reached, on yet another one.
 sub activate_storage {
     my ($class, $storeid, $scfg, $cache) = @_;
     my ($plugin, $base_scfg, $base_id) = base($scfg);
-    return $plugin->activate_storage($base_id, $base_scfg, $cache);
+    die "storage '$base_id' lists the disks of '$storeid' as its own, and 'qm rescan' would call them unused: run"
+        . " 'pvesm set $base_id --content LIST' with a list that lacks images\n"
+        if $base_scfg->{content}->{images};
+    PVE::Storage::activate_storage(PVE::Storage::config(), $base_id, $cache);
+    return;
+}
+
+# Names of volumes are given out by the base storage, so its lock is the one that counts.
+sub cluster_lock_storage {
+    my ($class, $storeid, $shared, $timeout, $code, @words) = @_;
+    my $scfg = PVE::Storage::storage_config(PVE::Storage::config(), $storeid);
+    my ($plugin, $base_scfg, $base_id) = base($scfg);
+    return $plugin->cluster_lock_storage($base_id, $base_scfg->{shared}, $timeout, $code, @words);
 }
 
 sub deactivate_storage {

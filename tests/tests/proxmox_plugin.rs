@@ -33,6 +33,11 @@ impl<'a> Node<'a> {
 
     /// What a method answers for the storage on Hearth.
     fn calls(&self, method: &str, words: &[&str]) -> anyhow::Result<Value> {
+        self.calls_of("fast", method, words)
+    }
+
+    /// What a method answers for this storage.
+    fn calls_of(&self, storage: &str, method: &str, words: &[&str]) -> anyhow::Result<Value> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut command = Command::new("perl");
         command
@@ -43,10 +48,19 @@ impl<'a> Node<'a> {
             .arg(&self.program)
             .arg(self.lab.folder())
             .arg(self.lab.folder())
-            .args(["fast", method])
+            .args([storage, method])
             .args(words);
         let said = run(&mut command)?.stdout;
         serde_json::from_str(&said).context(said)
+    }
+
+    /// Calls a method that has to die, with this in what it says.
+    fn refuses(&self, storage: &str, method: &str, word: (&[&str], &str)) -> anyhow::Result<()> {
+        let (words, why) = word;
+        let answer = self.calls_of(storage, method, words)?;
+        let died = answer["died"].as_str();
+        ensure!(died.is_some_and(|died| died.contains(why)), "{answer}");
+        Ok(())
     }
 
     fn does(&self, method: &str, words: &[&str]) -> anyhow::Result<Value> {
@@ -93,7 +107,10 @@ fn a_volume_comes_to_hearth_and_goes() {
         let flash = Flash::format(lab, "flash.img", 128)?;
         let hearth = Hearth::start(lab, &HearthSettings::new(&flash))?;
         let node = Node::new(lab, &hearth)?;
-        ensure!(node.does("api", &[])?["answer"][0] == 12);
+        // The plugin knows version 15, and the stand-in is of version 13.
+        ensure!(node.does("api", &[])?["answer"][0] == 13);
+        let activated = node.does("activate_storage", &[])?;
+        ensure!(activated["activated"] == json!(["below"]), "{activated}");
 
         node.does("activate_volume", &[VOLUME])?;
         node.does("activate_volume", &[VOLUME])?;
@@ -136,7 +153,10 @@ fn a_volume_comes_to_hearth_and_goes() {
         hearth.refused_command(&["disk", "show", DISK])?;
 
         // The next volume of this name is another one.
+        let record = lab.path(&format!("{VOLUME}.hearth"));
+        ensure!(record.exists(), "no owner's record");
         let freed = node.does("free_image", &[VOLUME])?;
+        ensure!(!record.exists(), "the owner's record stays");
         ensure!(
             freed["asked"] == json!(["activate_volume", "deactivate_volume", "free_image"]),
             "{freed}"
@@ -194,5 +214,39 @@ fn a_volume_whose_bytes_wait_stays_and_a_daemon_that_is_down_is_told() {
             "{down}"
         );
         Ok(())
+    });
+}
+
+#[test]
+fn an_attached_volume_is_resized_and_others_are_refused() {
+    scenario(&["perl", "qemu-img"], |lab| {
+        Image::new(lab, VOLUME, 16)?;
+        let flash = Flash::format(lab, "flash.img", 128)?;
+        let hearth = Hearth::start(lab, &HearthSettings::new(&flash))?;
+        let node = Node::new(lab, &hearth)?;
+        node.does("activate_volume", &[VOLUME])?;
+        // Proxmox VE activates a volume before it resizes it.
+        node.does("volume_resize", &[VOLUME, "33554432", "0"])?;
+        let shown = hearth.json(&["disk", "show", DISK])?;
+        ensure!(shown["size_bytes"] == 32 << 20, "{shown}");
+
+        let state = node.does("alloc_image", &["100", "raw", "vm-100-cloudinit", "4096"])?;
+        let given = json!(["100", "raw", "vm-100-cloudinit.raw", "4096"]);
+        ensure!(state["given"] == given, "{state}");
+
+        let image = "vm-100-disk-1.qcow2";
+        node.refuses("fast", "activate_volume", (&[image], "raw volumes"))?;
+        node.refuses("open", "activate_storage", (&[], "lacks images"))?;
+        node.refuses("twice", "activate_storage", (&[], "on Hearth itself"))?;
+        node.refuses("fast", "map_volume", (&[], "TPM"))?;
+
+        // A disk of that name over other bytes is not taken for the volume.
+        hearth.command(&["disk", "detach", DISK])?;
+        let other = Image::new(lab, "other.raw", 16)?;
+        let other = other.path().display().to_string();
+        hearth.command(&["disk", "attach", DISK, "--origin", &other, "--raw"])?;
+        node.refuses("fast", "activate_volume", (&[VOLUME], "and not on"))?;
+        node.refuses("fast", "deactivate_volume", (&[VOLUME], "and not on"))?;
+        hearth.stop().map(drop)
     });
 }
