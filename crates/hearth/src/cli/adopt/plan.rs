@@ -278,11 +278,6 @@ fn can_be_served(disk: Element<'_>) -> Result<(), Refusal> {
             "leave it where it is",
         ),
         (
-            "auth",
-            "its storage wants a password",
-            "offer the storage without one on a unix socket",
-        ),
-        (
             "mirror",
             "a block job copies it",
             "end the job (virsh blockjob)",
@@ -292,7 +287,23 @@ fn can_be_served(disk: Element<'_>) -> Result<(), Refusal> {
             return Err(Refusal::new(reason, remedy));
         }
     }
-    Ok(())
+    needs_no_password(disk, source)
+}
+
+/// RBD and iSCSI have their own answer to an `<auth>` in the source. The one beside the source would stay in the disk of Hearth.
+fn needs_no_password(disk: Element<'_>, source: Option<Element<'_>>) -> Result<(), Refusal> {
+    let protocol = source.and_then(|source| source.attribute("protocol"));
+    let answers_itself = matches!(protocol.as_deref(), Some("rbd" | "iscsi"));
+    let in_source = source.is_some_and(|source| source.child("auth").is_some());
+    let beside = disk.child("auth").is_some();
+    let remedy = if beside && answers_itself {
+        "move <auth> into <source> (virsh edit)"
+    } else if beside || in_source && !answers_itself {
+        "offer the storage without one on a unix socket"
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new("its storage wants a password", remedy))
 }
 
 /// Changes the XML of a disk. Returns what its metadata keep of what was there.
@@ -417,6 +428,20 @@ mod tests {
         assert_eq!(plan.going().count(), 0);
         assert_eq!(refusal(&plan, "vda").reason, "it runs");
         assert_eq!(plan.xml, DOMAIN);
+    }
+
+    #[test]
+    fn an_image_of_ceph_goes_with_the_user_of_its_source() {
+        let auth = "<auth username='cinder'><secret type='ceph' uuid='u'/></auth>";
+        let of = |source: &str| DOMAIN.replace("<source file='/srv/web.raw'/>", source);
+        let inside = of(&format!(
+            "<source protocol='rbd' name='p/i'>{auth}</source>"
+        ));
+        let plan = planned(&inside, &wanted());
+        assert!(plan.xml.contains("origin=\"rbd:p/i?user=cinder\""));
+        let beside = of(&format!("<source protocol='rbd' name='p/i'/>{auth}"));
+        let refused = refusal(&planned(&beside, &wanted()), "vda");
+        assert!(refused.remedy.contains("into <source>"));
     }
 
     #[test]
