@@ -313,6 +313,7 @@ pub(super) const TABLE: &[Crate] = &[
             "simulator",
         ],
     ),
+    safe_shell("telemetry", "crates/telemetry", &["units"]),
     safe_shell("monitor", "crates/monitor", &["units"]),
     safe_shell("drives", "crates/drives", &["units"]),
     safe_shell(
@@ -369,6 +370,7 @@ pub(super) const TABLE: &[Crate] = &[
             "link-protocol",
             "guest-protocol",
             "shard",
+            "telemetry",
             "trace",
             "mrc",
             "web",
