@@ -23,6 +23,7 @@ const MODE: &str = "[0-7]{3,4}";
 const NAME: &str = "[A-Za-z0-9_][A-Za-z0-9._-]{0,62}";
 const ID: &str = "[0-9A-Fa-f-]{32,36}";
 const ADDRESS: &str = r"\S+:[0-9]{1,5}";
+const COLLECTOR: &str = r"https?://[^\s@]+";
 
 /// The schema.
 ///
@@ -116,6 +117,7 @@ fn values(probe: &Probe, key: &str) -> Value {
         ("is not a name", NAME),
         ("is not a disk id", ID),
         ("is not an IP address", ADDRESS),
+        ("is not the address of a collector", COLLECTOR),
     ];
     let form = forms.iter().find(|(said, _)| refusal.contains(said));
     let Some((_, pattern)) = form else {
@@ -307,6 +309,7 @@ mod tests {
             ("[nbd.tls]\nmode = 'on'\n", "/nbd/tls/mode"),
             ("[nbd.tls]\nunix_socket = 'yes'\n", "/nbd/tls/unix_socket"),
             ("[web]\naddress = 'localhost'\n", "/web/address"),
+            ("[telemetry]\notlp = 'c:4318'\n", "/telemetry/otlp"),
             ("[cache]\nname = 'a'\npath = '/a'\n", "/cache"),
             ("[[cache]]\nname = 'a'\n", "/cache/0"),
             ("[[cache]]\nname = 'a b'\npath = '/a'\n", "/cache/0/name"),

@@ -13,6 +13,7 @@ use super::nbd_clients::{ClientName, DiskNbdConfig};
 use super::origins::OriginConfig;
 use super::policy::PolicyConfig;
 use super::store::StoreConfig;
+use super::telemetry::TelemetryConfig;
 use super::text::{Address, Auto, Mode, ProgramPath, SocketPath, Switch, Text};
 use super::vhost::{DiskVhostConfig, VhostUserConfig};
 use super::vm::VmConfig;
@@ -48,6 +49,8 @@ pub struct Config {
     pub hypervisor: HypervisorConfig,
     /// The page for browsers.
     pub web: WebConfig,
+    /// Where traces of what operators and hosts do go.
+    pub telemetry: TelemetryConfig,
     /// The caches, one flash file or device each.
     #[serde(rename = "cache")]
     pub caches: Vec<CacheConfig>,

@@ -5,6 +5,7 @@ mod limits;
 mod link;
 mod nbd_clients;
 mod store;
+mod telemetry;
 mod vhost;
 mod vms;
 mod web;
@@ -52,6 +53,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     store::faults(config, &mut faults);
     hypervisor::faults(config, &mut faults);
     web::faults(config, &mut faults);
+    telemetry::faults(config, &mut faults);
     faults
 }
 
