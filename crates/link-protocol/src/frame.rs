@@ -198,6 +198,15 @@ mod tests {
         }
     }
 
+    fn traced(trace: u128, span: u64) -> Message {
+        Message::Traced {
+            unit: "web".to_owned(),
+            trace,
+            span,
+            is_sampled: true,
+        }
+    }
+
     fn every_message() -> Vec<Message> {
         let unit = || "web".to_owned();
         let look = longest_look();
@@ -264,6 +273,7 @@ mod tests {
                 disk: u128::MAX,
                 image: Box::new(IMAGE),
             },
+            traced(u128::MAX, u64::MAX),
         ]
     }
 
@@ -389,6 +399,16 @@ mod tests {
         assert!(first_of(&raw(&records(1, 2, 3), b"data")).is_ok());
         for (base, first, end) in [(2, 1, 3), (1, 3, 2)] {
             let refused = first_of(&raw(&records(base, first, end), b""));
+            assert_eq!(refused, Err(Violation::Limits));
+        }
+    }
+
+    #[test]
+    fn a_trace_and_a_span_have_numbers() {
+        let traced = |trace, span| of(&traced(trace, span));
+        assert!(first_of(&raw(&traced(1, 1), b"")).is_ok());
+        for (trace, span) in [(0, 1), (1, 0)] {
+            let refused = first_of(&raw(&traced(trace, span), b""));
             assert_eq!(refused, Err(Violation::Limits));
         }
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something that one host says to another. Disks go by their identity's bits, units by the name of their VM.
 ///
-/// New variants are added at the end, in a newer version: postcard writes a variant's position.
+/// New variants are added at the end, in a newer version or with a feature of the preface: postcard writes a variant's position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     /// The sender lists this unit with these disks, in the order of their identities.
@@ -199,6 +199,18 @@ pub enum Message {
         /// What the sender knows it by.
         image: Box<ImageLook>,
     },
+    /// What the sender does about the unit's move is this span of this trace: what the receiver does about it is below. Said
+    /// before `Announce` and `Claim`, to who takes it by the preface's features.
+    Traced {
+        /// Which unit.
+        unit: String,
+        /// The trace's number, which is not 0.
+        trace: u128,
+        /// The span's, which is not 0.
+        span: u64,
+        /// Whether the trace is recorded.
+        is_sampled: bool,
+    },
 }
 
 /// Of so many reads a curve says how many hit.
@@ -375,6 +387,9 @@ impl Message {
             | Self::Grant { unit, .. }
             | Self::Refuse { unit, .. }
             | Self::Stopped { unit } => is_name(unit),
+            Self::Traced {
+                unit, trace, span, ..
+            } => is_name(unit) && *trace != 0 && *span != 0,
             Self::Look { look } => look.is_within_limits(),
             Self::Read { offset, length, .. } => {
                 *length > 0
@@ -439,6 +454,7 @@ impl Message {
             | Self::AskRecords { .. }
             | Self::Demand { .. }
             | Self::AskImage { .. }
+            | Self::Traced { .. }
             | Self::Withdraw { .. } => false,
         }
     }

@@ -5,7 +5,7 @@
 //! | 0–7 | `HEARTHLK` |
 //! | 8–9 | the oldest version that the sender speaks, little-endian as all numbers here |
 //! | 10–11 | the newest one |
-//! | 12–15 | features that the sender has beyond its version; none yet |
+//! | 12–15 | features that the sender has beyond its version; bit 0: it takes [`Traced`](crate::Message::Traced) |
 //! | 16–23 | the sender's instance: a number drawn when its daemon started |
 //!
 //! Two hosts may dial each other at once. The connection that the lower instance has dialed is kept.
@@ -16,6 +16,10 @@ pub const PREFACE_BYTES: usize = 24;
 pub const VERSION_OLDEST: u16 = 1;
 /// The newest version that this program speaks.
 pub const VERSION_NEWEST: u16 = 1;
+
+/// The feature of a host that takes [`Traced`](crate::Message::Traced): one without it is told none, so that hosts of the
+/// releases before it and after it move disks between them.
+const TRACES: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"HEARTHLK";
 
@@ -67,9 +71,14 @@ impl Preface {
         Self {
             oldest: VERSION_OLDEST,
             newest: VERSION_NEWEST,
-            features: 0,
+            features: TRACES,
             instance,
         }
+    }
+
+    /// Whether the sender takes [`Traced`](crate::Message::Traced).
+    pub const fn takes_traces(self) -> bool {
+        self.features & TRACES != 0
     }
 
     /// Its bytes.
@@ -147,6 +156,21 @@ mod tests {
         assert_eq!(Preface::decode(&bytes), Ok(speaks(1, 0x0203)));
         let ours = Preface::ours(u64::MAX);
         assert_eq!(Preface::decode(&ours.encode()), Ok(ours));
+    }
+
+    #[test]
+    fn a_host_of_a_release_without_traces_is_spoken_with_and_told_none() {
+        let before = b"HEARTHLK\x01\x00\x01\x00\0\0\0\0\x09\0\0\0\0\0\0\0";
+        let before = Preface::decode(before).unwrap();
+        let ours = Preface::ours(7);
+        assert_eq!(ours.agree(before), Ok(1));
+        assert_eq!(before.agree(ours), Ok(1));
+        assert!(!before.takes_traces() && ours.takes_traces());
+        assert_eq!(
+            ours.encode()[12..16],
+            [1, 0, 0, 0],
+            "the other bits are free"
+        );
     }
 
     #[test]

@@ -110,6 +110,7 @@ struct State {
 struct Current {
     serial: u64,
     version: u16,
+    takes_traces: bool,
     /// Whether the lower instance has dialed it.
     is_preferred: bool,
     /// Of the peer.
@@ -185,6 +186,13 @@ impl Link {
             problem: state.problem.clone(),
             remedy: state.remedy,
         }
+    }
+
+    /// Whether a peer is connected and takes [`Message::Traced`](link_protocol::Message::Traced).
+    pub fn takes_traces(&self, peer: PeerId) -> bool {
+        let state = self.0.peers[peer.0].state();
+        let current = state.current.as_ref();
+        current.is_some_and(|current| current.takes_traces)
     }
 
     /// Says something to a peer; waits while much is under way to it. That it was sent does not mean that it
@@ -305,6 +313,7 @@ impl Link {
         Ok(Greeted {
             stream,
             version,
+            takes_traces: theirs.takes_traces(),
             is_preferred: is_dialed == (self.0.instance < theirs.instance),
             instance: theirs.instance,
         })
@@ -318,6 +327,7 @@ impl Link {
         let new = Current {
             serial: 0,
             version: greeted.version,
+            takes_traces: greeted.takes_traces,
             is_preferred: greeted.is_preferred,
             instance: greeted.instance,
             frames,
@@ -433,6 +443,7 @@ impl Link {
 struct Greeted {
     stream: TlsStream<TcpStream>,
     version: u16,
+    takes_traces: bool,
     is_preferred: bool,
     instance: u64,
 }

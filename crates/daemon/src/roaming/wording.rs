@@ -25,6 +25,7 @@ pub(super) fn disk_of(message: &Said) -> Option<DiskId> {
         | Said::Unlist { unit }
         | Said::Announce { unit }
         | Said::Withdraw { unit }
+        | Said::Traced { unit, .. }
         | Said::Stopped { unit } => unit.parse().ok(),
         Said::Look { .. }
         | Said::Bytes
