@@ -4,10 +4,11 @@
 use crate::driving::drive;
 use crate::hosts::heard;
 use crate::records::{Recorded, all};
+use crate::says::FleetSays;
 use events::EventKind;
 use placement::Name;
 use placement::moving::{Event, Timeouts};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,14 +17,6 @@ use tokio::task::JoinHandle;
 
 /// How often a driver looks after its move, and this host after moves.
 pub const EVERY: Duration = Duration::from_secs(1);
-
-/// Who is told what this host sees of the cluster when it looks after moves.
-pub trait FleetSays: Send + Sync {
-    /// The store answered: these hosts are heard of, and these are each VM's last moves. At least each [`EVERY`].
-    fn saw(&self, heard: &BTreeSet<String>, moves: &[Recorded]);
-    /// The store did not answer.
-    fn saw_nothing(&self);
-}
 
 /// This host as a driver of moves.
 pub struct Drivers {
@@ -100,7 +93,7 @@ impl Drivers {
             };
             let task = drive(
                 Arc::clone(&self.store),
-                self.me.clone(),
+                (self.me.clone(), Arc::clone(&self.says)),
                 record.vm.clone(),
                 self.timeouts,
                 first,

@@ -6,6 +6,7 @@ use crate::error::MoveError;
 use crate::limits::turn;
 use crate::mailbox::{Order, answers};
 use crate::records::{read, value};
+use crate::says::FleetSays;
 use crate::settings::read_settings;
 use placement::Name;
 use placement::moving::{Action, Answer, Driver, Effect, Event, Move, Stage, Timeouts};
@@ -19,7 +20,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 /// Drives a move until it has ended or another host drives it. `first` is what the driver is told at first.
 pub(crate) async fn drive(
     store: Arc<dyn Store>,
-    me: Name,
+    (me, says): (Name, Arc<dyn FleetSays>),
     vm: Name,
     timeouts: Timeouts,
     first: Option<Event>,
@@ -29,6 +30,7 @@ pub(crate) async fn drive(
     let mut driving = Driving {
         store: &*store,
         me,
+        says: &*says,
         vm,
         driver,
         is_gone: false,
@@ -46,6 +48,7 @@ pub(crate) async fn drive(
 struct Driving<'a> {
     store: &'a dyn Store,
     me: Name,
+    says: &'a dyn FleetSays,
     vm: Name,
     driver: Driver,
     /// The record was removed.
@@ -148,6 +151,7 @@ impl Driving<'_> {
             action,
             step,
             ticket: now().as_nanos(),
+            trace: self.says.trace_of(&self.vm),
         };
         let revision = Revision(revision);
         let put = order.put(self.store, self.vm.as_str(), revision).await?;

@@ -35,6 +35,7 @@ mod part;
 mod planned;
 mod planner;
 mod records;
+mod says;
 mod settings;
 #[cfg(test)]
 mod testkit;
@@ -42,7 +43,7 @@ mod testkit;
 mod tests;
 
 pub use answers::{AtSource, AtTarget, HostAnswer, Left};
-pub use drivers::{Drivers, EVERY, FleetSays};
+pub use drivers::{Drivers, EVERY};
 pub use error::MoveError;
 pub use limits::Limits;
 pub use mailbox::{Answers, Said};
@@ -51,4 +52,5 @@ pub use part::{HostPart, Side, Task, keep_part};
 pub use planned::{Planned, all_planned, plan_of, planned_of};
 pub use planner::{Planner, PlannerSays, loads_of_cluster};
 pub use records::{Recorded, all, approve, begin, cancel, clear, forget, read};
+pub use says::FleetSays;
 pub use settings::{Settings, SettingsChange, change_settings, read_settings};

@@ -24,6 +24,9 @@ pub(crate) struct Order {
     pub(crate) step: u64,
     /// What the answers to this order carry.
     pub(crate) ticket: u64,
+    /// The trace that it belongs to, as the W3C's `traceparent`. Hosts of releases before this one pass over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<String>,
 }
 
 /// What a host has answered.
@@ -151,4 +154,39 @@ async fn said(
     let said = found?.as_ref().and_then(Said::of);
     let said = said.filter(|said| said.ticket == ticket);
     Ok(said.map(|said| said.answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An order as the release before traces wrote and read it.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Before {
+        action: Action,
+        step: u64,
+        ticket: u64,
+    }
+
+    #[test]
+    fn hosts_with_and_without_traces_read_each_others_orders() {
+        let before = Before {
+            action: Action::Prepare,
+            step: 3,
+            ticket: 9,
+        };
+        let mut order = Order {
+            action: Action::Prepare,
+            step: 3,
+            ticket: 9,
+            trace: None,
+        };
+        let text = serde_json::to_string(&before).unwrap();
+        assert_eq!(serde_json::to_string(&order).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), order);
+        order.trace = Some("00-x".to_owned());
+        let text = serde_json::to_string(&order).unwrap();
+        assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), order);
+        assert_eq!(serde_json::from_str::<Before>(&text).unwrap(), before);
+    }
 }

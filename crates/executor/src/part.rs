@@ -43,6 +43,8 @@ pub struct Task {
     pub action: Action,
     /// What the migration may send in a second, in bytes, if somebody says so.
     pub pace: Option<u64>,
+    /// The trace that it belongs to, as the W3C's `traceparent`, if its driver says so.
+    pub trace: Option<String>,
 }
 
 /// A host as moves need it: its disks and its hypervisor.
@@ -188,6 +190,7 @@ async fn try_obey(
         side,
         action: order.action,
         pace,
+        trace: order.trace.clone(),
     };
     let answer = host.carry_out(&task).await;
     if let Some(problem) = answer.problem() {

@@ -1,8 +1,8 @@
 //! What the tests of this crate share.
 
-use crate::drivers::FleetSays;
 use crate::planner::PlannerSays;
 use crate::records::Recorded;
+use crate::says::FleetSays;
 use placement::moving::{Move, Stage};
 use placement::{Name, Plan};
 use std::collections::BTreeSet;
