@@ -4,6 +4,7 @@ use super::problem::Problem;
 use http_body_util::{BodyExt, Full, Limited};
 pub use hyper::Method;
 use hyper::body::{Bytes, Incoming};
+use hyper::header::HeaderValue;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
@@ -77,6 +78,7 @@ pub(super) type Connection = JoinHandle<hyper::Result<()>>;
 #[derive(Clone, Debug)]
 pub struct Client {
     socket: PathBuf,
+    traceparent: Option<HeaderValue>,
 }
 
 impl Client {
@@ -84,6 +86,18 @@ impl Client {
     pub fn new(socket: &Path) -> Self {
         Self {
             socket: socket.to_owned(),
+            traceparent: None,
+        }
+    }
+
+    /// The same, each of whose requests belongs to a trace: the W3C's `traceparent`. What cannot be in a header is left out; the
+    /// daemon passes over one that it does not understand.
+    #[must_use]
+    pub fn traced(self, traceparent: Option<&str>) -> Self {
+        let value = traceparent.map(HeaderValue::from_str);
+        Self {
+            traceparent: value.and_then(Result::ok),
+            ..self
         }
     }
 
@@ -160,7 +174,7 @@ impl Client {
             .await
             .map_err(broken)?;
         let connection = tokio::spawn(connection);
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header("host", "hearth")
@@ -168,6 +182,10 @@ impl Client {
             .header("content-type", JSON)
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| ClientError::Path(chain(&error)))?;
+        if let Some(traceparent) = &self.traceparent {
+            let headers = request.headers_mut();
+            headers.insert("traceparent", traceparent.clone());
+        }
         let answer = sender.send_request(request).await.map_err(broken)?;
         Ok((answer, connection))
     }

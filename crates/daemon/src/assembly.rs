@@ -1,6 +1,6 @@
 //! The parts of a daemon, put together from a configuration and a state directory.
 
-use super::cluster::{Cluster, MoveBook, Observed, View};
+use super::cluster::{Cluster, Driven, MoveBook, Observed, View};
 use super::control::Control;
 use super::disk_book::DiskBook;
 use super::disk_sockets::{DiskSockets, NbdSockets};
@@ -24,6 +24,7 @@ use super::{loads, moving, settings, starting};
 use configuration::Config;
 use nbd_server::Server;
 use std::sync::Arc;
+use telemetry::Tracer;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// A daemon whose caches are being opened, and that has no disks yet.
@@ -63,6 +64,7 @@ pub(super) async fn assemble(
     state: StateDir,
     roaming: Option<RoamingAnswers>,
     cluster: Option<Cluster>,
+    tracer: &Tracer,
 ) -> Result<Daemon, ServeError> {
     let changed = state
         .settings()
@@ -120,7 +122,7 @@ pub(super) async fn assemble(
     );
     let control = Arc::new(control);
     let seen = match &cluster {
-        Some(cluster) => Some(take_part(cluster, &control, config)?),
+        Some(cluster) => Some(take_part(cluster, &control, config, tracer)?),
         None => None,
     };
     Ok(Daemon {
@@ -141,16 +143,19 @@ fn take_part(
     cluster: &Cluster,
     control: &Arc<Control>,
     config: &Config,
+    tracer: &Tracer,
 ) -> Result<Seen, ServeError> {
     let me = cluster.me().map_err(|error| ServeError::failed(&error))?;
-    let observed = Arc::new(Observed::new(me.clone()));
+    let driven = Arc::new(Driven::new(me.clone(), tracer.clone()));
+    let observed = Arc::new(Observed::new(me.clone(), Arc::clone(&driven)));
     let board = cluster.load_board();
     let loads = loads::publish(Arc::clone(control), board, Arc::clone(&observed));
     tokio::spawn(loads);
     let hypervisor = &config.hypervisor;
-    moving::start(cluster, &me, Arc::clone(control), hypervisor, &observed);
+    let here = (Arc::clone(control), tracer.clone());
+    moving::start(cluster, &me, here, hypervisor, &observed);
     let view = Arc::new(cluster.view());
-    let moves = Arc::new(cluster.move_book(me, Arc::clone(&view)));
+    let moves = Arc::new(cluster.move_book(me, Arc::clone(&view), driven));
     Ok(Seen {
         view,
         moves,

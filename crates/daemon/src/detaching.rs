@@ -11,6 +11,7 @@ use super::keys;
 use super::opening::Unattached;
 use super::problems::{not_ready, on_its_way, problem, stands_by};
 use super::registry::{Entry, Phase};
+use super::traces::step;
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Problem};
 use api::write_back::OfDirty;
@@ -19,6 +20,7 @@ use events::EventKind;
 use shard::ShardError;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use telemetry::Parent;
 
 /// How long a detach without force waits for clients that are about to leave.
 const GOODBYE_TIME_MAX: Duration = Duration::from_secs(2);
@@ -145,6 +147,7 @@ impl Control {
 
     /// Whether no client is connected to a disk, or none is within a moment.
     async fn is_deserted(&self, entry: &Entry) -> bool {
+        let _span = Parent::here().child("clients leave");
         let deadline = Instant::now() + GOODBYE_TIME_MAX;
         while self.observer().look(entry).await.connections > 0 {
             if Instant::now() >= deadline {
@@ -160,11 +163,9 @@ impl Control {
         let name = &entry.config.name;
         let id = entry.id;
         self.disk_sockets().settle();
-        let detached = self
-            .shards()
-            .of(entry)?
-            .ask(|handle, reply| handle.detach(id, of_dirty(dirty), reply))
-            .await;
+        let shard = self.shards().of(entry)?;
+        let detaching = shard.ask(|handle, reply| handle.detach(id, of_dirty(dirty), reply));
+        let detached = step("cache detach", detaching).await;
         match detached {
             Ok(()) | Err(ShardError::NoSuchDisk) => {
                 self.opener().settle_origin(entry, false).await;

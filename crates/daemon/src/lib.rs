@@ -94,6 +94,7 @@ mod state;
 mod system;
 mod tenancies;
 mod tenants;
+mod traces;
 mod vm_answers;
 mod vm_control;
 mod vms;
@@ -101,6 +102,7 @@ mod vouching;
 mod without_back;
 mod write_back;
 
+pub use admin::verbs;
 pub use control::Control;
 pub use environment::{environment, operators_file, stops_a_start};
 pub use error::{ServeError, ServeErrorKind};

@@ -9,6 +9,7 @@ use super::registry::{Entry, Phase, Registry};
 use super::remembered::Remembered;
 use super::settings;
 use super::shards::{Pulse, Shards};
+use super::traces::step;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use at_rest::DataKey;
@@ -258,12 +259,13 @@ impl Opener {
         taking: Option<Taking>,
     ) -> Result<Phase, Unattached> {
         let dirty_max = self.room_for_dirty(entry, &entry.config)?;
-        let key = self.key_of(entry).await?;
+        let key = step("key fetch", self.key_of(entry)).await?;
         let tenure = taking
             .as_ref()
             .map_or(Tenure::Owner, |taking| taking.tenure);
         let size = taking.as_ref().map(|taking| taking.size);
-        let (opened, found, owner, owes) = self.open_origin(entry, taking).await?;
+        let opening = step("origin open", self.open_origin(entry, taking));
+        let (opened, found, owner, owes) = opening.await?;
         let name = &entry.config.name;
         refuse_others_origin(entry, &opened, found.as_ref())?;
         if !self.registry.begin(entry) {
@@ -279,10 +281,9 @@ impl Opener {
             tenure,
             ..settings::disk(&entry.config, owner, found.as_ref(), key, dirty_max)
         };
-        let attached = self
-            .shards
-            .of(entry)?
-            .ask(|handle, reply| handle.attach(spec, opened, reply))
+        let shard = self.shards.of(entry)?;
+        let attaching = shard.ask(|handle, reply| handle.attach(spec, opened, reply));
+        let attached = step("cache attach", attaching)
             .await
             .map_err(|error| Unattached {
                 problem: refused(name, &error, found.as_ref()),

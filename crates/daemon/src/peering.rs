@@ -146,6 +146,11 @@ impl Peering {
         })
     }
 
+    /// Whether the peer takes words about traces.
+    pub(super) fn takes_traces(&self) -> bool {
+        self.ends.link.takes_traces(self.peer())
+    }
+
     /// Whether a session with the peer stands.
     pub(super) fn stands(&self) -> bool {
         self.ends.link.status_of(self.peer()).version.is_some()

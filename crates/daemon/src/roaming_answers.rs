@@ -20,6 +20,7 @@ use shard::Histogram;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Parent;
 use tokio::sync::oneshot;
 use units::DiskId;
 
@@ -147,7 +148,11 @@ impl RoamingAnswers {
         if self.peering_of(entry).stands() {
             self.may_take_from_peer(entry).await?;
         }
-        let order = |reply| Order::TakeOver { lose_dirty, reply };
+        let order = |reply| Order::TakeOver {
+            lose_dirty,
+            above: Parent::here(),
+            reply,
+        };
         self.order(entry, order).await?;
         let until = tokio::time::Instant::now() + PATIENCE;
         while self.view(entry).role() != Some(Role::Owner) {

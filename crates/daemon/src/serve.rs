@@ -14,7 +14,7 @@
 
 use super::admin::Shown;
 use super::admin_listeners::serve_admin;
-use super::assembly::{Daemon, assemble};
+use super::assembly::{Daemon, Seen, assemble};
 use super::attach_at_start::attach_at_start;
 use super::background::{keep_history, keep_watch};
 use super::cluster::Cluster;
@@ -22,6 +22,7 @@ use super::control::Control;
 use super::drive_watch::DriveWatch;
 use super::error::{ServeError, ServeErrorKind};
 use super::event_log::{EventLog, Lines};
+use super::guest_sockets::GuestSockets;
 use super::keep_ledger::keep_ledger;
 use super::listen::{self, ListenError, NbdListener};
 use super::log;
@@ -37,6 +38,7 @@ use super::shards::Pulse;
 use super::signals::{End, Signals};
 use super::sockets::Sockets;
 use super::state::{StateDir, StateError};
+use super::traces::Traces;
 use api::types::DiskSource;
 use configuration::{Config, DiskConfig, LogFormat, Switch};
 use events::EventKind;
@@ -133,11 +135,13 @@ fn cluster_of(config: &Config) -> Result<Option<Cluster>, ServeError> {
     })
 }
 
-async fn start_roaming(config: &Config) -> Result<Option<Roaming>, ServeError> {
-    Roaming::start(config).await.map_err(|error| {
-        ServeError::of(ServeErrorKind::Failed, &*error)
-            .with_remedy("correct [link] and [[peer]] in the configuration")
-    })
+async fn start_roaming(config: &Config, traces: &Traces) -> Result<Option<Roaming>, ServeError> {
+    Roaming::start(config, &traces.tracer)
+        .await
+        .map_err(|error| {
+            ServeError::of(ServeErrorKind::Failed, &*error)
+                .with_remedy("correct [link] and [[peer]] in the configuration")
+        })
 }
 
 async fn run(
@@ -150,7 +154,8 @@ async fn run(
     let cluster = cluster_of(config)?;
     let state = open_state(config, sockets)?.in_cluster(cluster.as_ref().map(Cluster::records));
     let disks_before = state.disks().map_err(|error| ServeError::failed(&error))?;
-    let roaming = start_roaming(config).await?;
+    let traces = Traces::start(config).map_err(|error| ServeError::failed(&error))?;
+    let roaming = start_roaming(config, &traces).await?;
     let Daemon {
         control,
         exports,
@@ -164,23 +169,15 @@ async fn run(
         state,
         roaming.as_ref().map(Roaming::answers),
         cluster,
+        &traces.tracer,
     )
     .await?;
     let ledger = tokio::spawn(keep_ledger(Arc::clone(&control)));
     keep_watch(&control, new_locks);
     let_go_of_sockets(&control, sockets, nbd_socket(config));
     let (end_admin, admin_ends) = watch::channel(false);
-    let shown = Shown {
-        seen,
-        guests: Arc::clone(&guests),
-        events: Arc::clone(events),
-        history: keep_history(config, &control),
-        process: OwnProcess::new(),
-        drives: DriveWatch::start(config, &control),
-        reloader: Arc::new(reloader),
-        page,
-        disk_details: config.daemon.metrics_disk_details,
-    };
+    let about = (seen, Arc::clone(&guests), Arc::clone(events));
+    let shown = shown(config, &control, about, (reloader, page), &traces);
     let admin = serve_admin(config, sockets, (&control, shown), admin_ends)
         .map_err(|error| error.told())?;
     let (end_nbd, nbd_ends) = watch::channel(false);
@@ -214,7 +211,31 @@ async fn run(
     events.close();
     let _ = end_admin.send(true);
     let _ = tokio::time::timeout(ADMIN_FAREWELL, admin.join_all()).await;
+    traces.finish().await;
     stopped_as(end, stopped).map(|()| end)
+}
+
+/// What operators see and use beside the control.
+fn shown(
+    config: &Config,
+    control: &Arc<Control>,
+    (seen, guests, events): (Option<Seen>, Arc<GuestSockets>, Arc<EventLog>),
+    (reloader, page): (Reloader, Arc<PageAccess>),
+    traces: &Traces,
+) -> Shown {
+    Shown {
+        seen,
+        guests,
+        events,
+        history: keep_history(config, control),
+        process: OwnProcess::new(),
+        drives: DriveWatch::start(config, control),
+        reloader: Arc::new(reloader),
+        page,
+        tracer: traces.tracer.clone(),
+        spans: traces.counts(),
+        disk_details: config.daemon.metrics_disk_details,
+    }
 }
 
 fn tell_of_start() {

@@ -6,16 +6,18 @@
 use super::connections::Caller;
 use super::refusal::Refusal;
 use super::{BODY_BYTES_MAX, to_the_end};
+use crate::traces;
 use api::events::Who;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use events::EventKind;
 use serde::Deserialize;
+use telemetry::{Span, Tracer};
 
 /// The most bytes of a request that are told.
 const TOLD_BYTES_MAX: usize = 512;
@@ -45,14 +47,23 @@ enum Told {
 struct Row {
     method: &'static str,
     path: &'static str,
+    /// What `hearth` calls it.
+    verb: &'static str,
     names: Names,
     told: Told,
 }
 
-const fn row(method: &'static str, path: &'static str, names: Names, told: Told) -> Row {
+const fn row(
+    method: &'static str,
+    path: &'static str,
+    verb: &'static str,
+    names: Names,
+    told: Told,
+) -> Row {
     Row {
         method,
         path,
+        verb,
         names,
         told,
     }
@@ -60,38 +71,38 @@ const fn row(method: &'static str, path: &'static str, names: Names, told: Told)
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
-    row("POST", "/v1/disks", Names::DiskInBody, Told::Done("attached the disk")),
-    row("DELETE", "/v1/disks/{name}", Names::Disk, Told::Done("detached the disk")),
-    row("PATCH", "/v1/disks/{name}", Names::Disk, Told::Set("changed the disk's settings")),
-    row("DELETE", "/v1/disks/{name}/settings", Names::Disk, Told::Set("took back the disk's settings")),
-    row("POST", "/v1/disks/{name}/attach", Names::Disk, Told::Done("attached the disk that waited")),
-    row("POST", "/v1/disks/{name}/barrier", Names::Disk, Told::Done("made the disk's origin consistent")),
-    row("POST", "/v1/disks/{name}/drop", Names::Disk, Told::Done("dropped what is cached of the disk")),
-    row("POST", "/v1/disks/{name}/flush", Names::Disk, Told::Done("had the disk flushed")),
-    row("POST", "/v1/disks/{name}/resize", Names::Disk, Told::Done("gave the disk all of its origin")),
-    row("PATCH", "/v1/vms/{name}", Names::Vm, Told::Set("changed the VM's settings")),
-    row("DELETE", "/v1/vms/{name}/settings", Names::Vm, Told::Set("took back the VM's settings")),
-    row("PATCH", "/v1/caches/{name}/policy", Names::Cache, Told::Set("changed the cache's policy")),
-    row("DELETE", "/v1/caches/{name}/settings", Names::Cache, Told::Set("took back the cache's policy")),
-    row("POST", "/v1/caches/{name}/scrub", Names::Cache, Told::Set("has the cache scrubbed")),
-    row("DELETE", "/v1/caches/{name}/scrub", Names::Cache, Told::Done("ended the scrub of the cache")),
-    row("POST", "/v1/reload", Names::Nothing, Told::Done("had the configuration read again")),
-    row("POST", "/v1/recording", Names::Nothing, Told::Done("began to record what guests ask")),
-    row("DELETE", "/v1/recording", Names::Nothing, Told::Done("ended the recording")),
-    row("POST", "/v1/roaming/{name}/prepare", Names::Disk, Told::Done("prepared a move of the disk")),
-    row("POST", "/v1/roaming/{name}/abort", Names::Disk, Told::Done("aborted the move of the disk")),
-    row("POST", "/v1/roaming/{name}/set", Names::Disk, Told::Set("changed how the disk's cache comes here")),
-    row("POST", "/v1/roaming/{name}/take", Names::Disk, Told::Done("took the disk from an owner that is gone")),
-    row("POST", "/v1/cluster/moves/{vm}", Names::Vm, Told::Set("began a move of the VM")),
-    row("POST", "/v1/cluster/moves/{vm}/approve", Names::Vm, Told::Done("approved the move of the VM")),
-    row("POST", "/v1/cluster/moves/{vm}/cancel", Names::Vm, Told::Done("cancelled the move of the VM")),
-    row("POST", "/v1/cluster/moves/{vm}/clear", Names::Vm, Told::Done("cleared the failed move of the VM")),
+    row("POST", "/v1/disks", "disk attach", Names::DiskInBody, Told::Done("attached the disk")),
+    row("DELETE", "/v1/disks/{name}", "disk detach", Names::Disk, Told::Done("detached the disk")),
+    row("PATCH", "/v1/disks/{name}", "disk set", Names::Disk, Told::Set("changed the disk's settings")),
+    row("DELETE", "/v1/disks/{name}/settings", "disk set --reset", Names::Disk, Told::Set("took back the disk's settings")),
+    row("POST", "/v1/disks/{name}/attach", "disk attach --without-store", Names::Disk, Told::Done("attached the disk that waited")),
+    row("POST", "/v1/disks/{name}/barrier", "disk barrier", Names::Disk, Told::Done("made the disk's origin consistent")),
+    row("POST", "/v1/disks/{name}/drop", "disk drop", Names::Disk, Told::Done("dropped what is cached of the disk")),
+    row("POST", "/v1/disks/{name}/flush", "disk flush", Names::Disk, Told::Done("had the disk flushed")),
+    row("POST", "/v1/disks/{name}/resize", "disk resize", Names::Disk, Told::Done("gave the disk all of its origin")),
+    row("PATCH", "/v1/vms/{name}", "vm set", Names::Vm, Told::Set("changed the VM's settings")),
+    row("DELETE", "/v1/vms/{name}/settings", "vm set --reset", Names::Vm, Told::Set("took back the VM's settings")),
+    row("PATCH", "/v1/caches/{name}/policy", "cache set", Names::Cache, Told::Set("changed the cache's policy")),
+    row("DELETE", "/v1/caches/{name}/settings", "cache set --reset", Names::Cache, Told::Set("took back the cache's policy")),
+    row("POST", "/v1/caches/{name}/scrub", "cache scrub", Names::Cache, Told::Set("has the cache scrubbed")),
+    row("DELETE", "/v1/caches/{name}/scrub", "cache scrub --stop", Names::Cache, Told::Done("ended the scrub of the cache")),
+    row("POST", "/v1/reload", "reload", Names::Nothing, Told::Done("had the configuration read again")),
+    row("POST", "/v1/recording", "trace record", Names::Nothing, Told::Done("began to record what guests ask")),
+    row("DELETE", "/v1/recording", "trace record --stop", Names::Nothing, Told::Done("ended the recording")),
+    row("POST", "/v1/roaming/{name}/prepare", "migrate prepare", Names::Disk, Told::Done("prepared a move of the disk")),
+    row("POST", "/v1/roaming/{name}/abort", "migrate abort", Names::Disk, Told::Done("aborted the move of the disk")),
+    row("POST", "/v1/roaming/{name}/set", "migrate set", Names::Disk, Told::Set("changed how the disk's cache comes here")),
+    row("POST", "/v1/roaming/{name}/take", "migrate take", Names::Disk, Told::Done("took the disk from an owner that is gone")),
+    row("POST", "/v1/cluster/moves/{vm}", "move start", Names::Vm, Told::Set("began a move of the VM")),
+    row("POST", "/v1/cluster/moves/{vm}/approve", "move approve", Names::Vm, Told::Done("approved the move of the VM")),
+    row("POST", "/v1/cluster/moves/{vm}/cancel", "move cancel", Names::Vm, Told::Done("cancelled the move of the VM")),
+    row("POST", "/v1/cluster/moves/{vm}/clear", "move clear", Names::Vm, Told::Done("cleared the failed move of the VM")),
     // A group's run says it again and again.
-    row("POST", "/v1/cluster/moves/{vm}/pace", Names::Vm, Told::Nothing),
-    row("POST", "/v1/cluster/settings", Names::Nothing, Told::Set("changed the cluster's settings")),
+    row("POST", "/v1/cluster/moves/{vm}/pace", "group run", Names::Vm, Told::Nothing),
+    row("POST", "/v1/cluster/settings", "cluster set", Names::Nothing, Told::Set("changed the cluster's settings")),
     // A monitor says it every few seconds.
-    row("POST", "/v1/resources/readings", Names::Nothing, Told::Nothing),
-    row("POST", "/v1/drives/health", Names::Nothing, Told::Nothing),
+    row("POST", "/v1/resources/readings", "monitor", Names::Nothing, Told::Nothing),
+    row("POST", "/v1/drives/health", "cache health", Names::Nothing, Told::Nothing),
 ];
 
 /// A command, as far as it is told.
@@ -102,8 +113,8 @@ struct Command {
     body: Bytes,
 }
 
-/// Has a command carried out, and tells of it.
-pub(super) async fn tell(request: Request, next: Next) -> Response {
+/// Has a command carried out, and tells of it: a line in the log, and a span.
+pub(super) async fn tell(State(tracer): State<Tracer>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>();
     let row = path.and_then(|path| row_of(request.method(), path.as_str()));
     let Some(row) = row.filter(|row| row.told != Told::Nothing) else {
@@ -123,8 +134,13 @@ pub(super) async fn tell(request: Request, next: Next) -> Response {
         caller: parts.extensions.get().cloned(),
         body: body.clone(),
     };
+    let mut span = traces::verb(&tracer, (row.verb, &parts.method, row.path), &parts.headers);
+    command.describe(&mut span);
     let done = to_the_end(async move {
-        let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+        let doing = next.run(Request::from_parts(parts, Body::from(body)));
+        let response = span.parent().within(doing).await;
+        traces::answered(&mut span, response.status(), response.extensions().get());
+        span.end();
         if response.status().is_success() {
             command.log();
             return Ok(response);
@@ -152,6 +168,12 @@ pub(super) fn tell_of_refusal(caller: &Caller, what: &str, problem: &Problem) {
         remedy,
         "{what} was refused"
     );
+}
+
+/// What `hearth` calls every change that somebody asks for, with its flag if one makes another change of it.
+pub fn verbs() -> impl Iterator<Item = &'static str> {
+    let told = ROWS.iter().filter(|row| row.told != Told::Nothing);
+    told.map(|row| row.verb)
 }
 
 /// Method and path of every change.
@@ -197,6 +219,34 @@ fn row_of(method: &Method, path: &str) -> Option<&'static Row> {
 }
 
 impl Command {
+    /// Says in a span what the command is about, and who asks.
+    fn describe(&self, span: &mut Span) {
+        span.set("url.path", self.uri.path());
+        let key = match self.row.names {
+            Names::Disk | Names::DiskInBody => "hearth.disk",
+            Names::Vm => "hearth.vm",
+            Names::Cache => "hearth.cache",
+            Names::Nothing => "",
+        };
+        if let Some(name) = self.name() {
+            span.set(key, name.as_str());
+        }
+        match &self.caller {
+            Some(Caller(Who::User { uid, pid })) => {
+                span.set("user.id", uid.to_string().as_str());
+                if let Some(pid) = pid {
+                    span.set("hearth.caller.pid", *pid);
+                }
+            }
+            Some(Caller(Who::Operator { operator, address })) => {
+                span.set("user.name", operator.as_str());
+                span.set("client.address", address.as_str());
+            }
+            Some(Caller(Who::Stranger { address })) => span.set("client.address", address.as_str()),
+            None => {}
+        }
+    }
+
     fn log(&self) {
         let Fields {
             uid,

@@ -21,6 +21,7 @@ mod roaming;
 mod vms;
 mod write_back;
 
+pub use commands::verbs;
 pub(super) use connections::{peer, serve, told};
 use names::DiskName;
 pub(super) use page::{router as page_router, serve as serve_page};
@@ -37,6 +38,7 @@ use crate::metrics::{self, Scrape};
 use crate::own_process::OwnProcess;
 use crate::page_access::PageAccess;
 use crate::reload::Reloader;
+use crate::traces::Counts;
 use api::events::Missed;
 use api::problem::ProblemKind;
 use api::types::{DiskStatus, Disks, Problem, RecordRequest, Recording, Status};
@@ -51,6 +53,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use telemetry::{Parent, Tracer};
 use utoipa::OpenApi;
 
 /// The largest request body: what the resource monitor says of 512 processes and 512 VMs is below 256 KiB.
@@ -79,6 +82,10 @@ pub(crate) struct Shown {
     pub(crate) reloader: Arc<Reloader>,
     /// Who may change something through the page.
     pub(crate) page: Arc<PageAccess>,
+    /// What begins the spans of commands.
+    pub(crate) tracer: Tracer,
+    /// What has become of spans, if there are any.
+    pub(crate) spans: Option<Counts>,
     /// Whether metrics tell of each disk in detail.
     pub(crate) disk_details: bool,
 }
@@ -86,6 +93,7 @@ pub(crate) struct Shown {
 /// The whole API, for the admin socket.
 pub(crate) fn router(control: Arc<Control>, shown: Shown) -> Router {
     let seen = shown.seen.clone();
+    let tracer = shown.tracer.clone();
     let guests = Arc::clone(&shown.guests);
     let recording = get(show_recording)
         .post(start_recording)
@@ -119,7 +127,7 @@ pub(crate) fn router(control: Arc<Control>, shown: Shown) -> Router {
         .route("/metrics", get(move |control| show_metrics(control, shown)))
         .fallback(nothing_here)
         .method_not_allowed_fallback(nothing_here)
-        .layer(middleware::from_fn(commands::tell))
+        .layer(middleware::from_fn_with_state(tracer, commands::tell))
         .layer(middleware::from_fn(connections::whole_body))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(control)
@@ -319,6 +327,7 @@ async fn show_metrics(State(control): Shared, shown: Shown) -> Response {
         reload: shown.reloader.figures(),
         page_denied: shown.page.denied(),
         cluster: shown.seen.map(|seen| seen.observed.numbers()),
+        spans: shown.spans.map(|spans| spans.now()),
         disk_details: shown.disk_details,
     });
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
@@ -331,11 +340,11 @@ async fn show_document() -> Response {
 }
 
 /// Does something to its end even if the client goes away meanwhile: a dropped request must not
-/// leave a disk half attached.
+/// leave a disk half attached. It is below the span of what runs here.
 async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Refusal> {
-    match tokio::spawn(work).await {
+    match tokio::spawn(Parent::here().within(work)).await {
         Ok(done) => Ok(done?),
         Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string()).into()),
     }

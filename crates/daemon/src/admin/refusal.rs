@@ -21,6 +21,9 @@ impl IntoResponse for Refusal {
         let status =
             StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
-        (status, kind, Json(problem)).into_response()
+        let mut response = (status, kind, Json(&problem)).into_response();
+        // For who tells of it besides.
+        response.extensions_mut().insert(problem);
+        response
     }
 }

@@ -13,6 +13,7 @@ use axum::{Json, Router};
 use configuration::Name;
 use serde::Deserialize;
 use std::sync::Arc;
+use telemetry::Parent;
 
 /// The paths.
 pub(super) fn routes() -> Router<Arc<Control>> {
@@ -104,8 +105,10 @@ pub(super) async fn prepare_move(
     Query(Destination { to }): Query<Destination>,
 ) -> Answer<RoamingDisks> {
     control.observer().knows_peer(to.as_deref())?;
+    let above = Parent::here();
     order(control, name, move |reply| Order::Announce {
         to: to.clone(),
+        above: above.clone(),
         reply,
     })
     .await

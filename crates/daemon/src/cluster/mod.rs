@@ -13,6 +13,7 @@
 //! Nothing that a VM waits for asks the store.
 
 mod board;
+mod driven;
 mod moves;
 mod observed;
 mod presence;
@@ -20,6 +21,7 @@ mod records;
 mod view;
 
 pub(super) use board::LoadBoard;
+pub(super) use driven::Driven;
 pub(super) use moves::MoveBook;
 pub(super) use observed::{ClusterNumbers, Ended, OUTCOMES, Observed, ROLES, STAGES};
 pub(super) use view::View;
@@ -105,8 +107,8 @@ impl Cluster {
     }
 
     /// Where moves are seen and begun.
-    pub(super) fn move_book(&self, me: Name, view: Arc<View>) -> MoveBook {
-        MoveBook::new(self.clone(), me, view)
+    pub(super) fn move_book(&self, me: Name, view: Arc<View>, driven: Arc<Driven>) -> MoveBook {
+        MoveBook::new(self.clone(), me, (view, driven))
     }
 }
 

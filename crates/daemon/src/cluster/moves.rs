@@ -1,6 +1,7 @@
 //! Moves of the cluster, for an operator at this host.
 
 use super::Cluster;
+use super::driven::Driven;
 use super::view::View;
 use api::cluster::{
     ClusterMove, ClusterMoves, ClusterStatus, MoveFound, MoveHost, MoveLimits, MovePlan,
@@ -21,6 +22,7 @@ pub(crate) struct MoveBook {
     cluster: Cluster,
     me: Name,
     view: Arc<View>,
+    driven: Arc<Driven>,
 }
 
 fn failed(error: &MoveError) -> Problem {
@@ -40,8 +42,17 @@ fn refused(detail: String, remedy: &str) -> Problem {
 }
 
 impl MoveBook {
-    pub(super) fn new(cluster: Cluster, me: Name, view: Arc<View>) -> Self {
-        Self { cluster, me, view }
+    pub(super) fn new(
+        cluster: Cluster,
+        me: Name,
+        (view, driven): (Arc<View>, Arc<Driven>),
+    ) -> Self {
+        Self {
+            cluster,
+            me,
+            view,
+            driven,
+        }
     }
 
     /// Every VM's last move, with the mode and the limits.
@@ -121,7 +132,12 @@ impl MoveBook {
     /// # Errors
     /// If there is none, or the store does not answer.
     pub(crate) async fn approve(&self, vm: &str) -> Result<ClusterMove, Problem> {
+        // Before its driver sees the record.
+        self.driven.asked(vm);
         let approved = approve(&*self.cluster.store, &self.me, vm).await;
+        if approved.is_err() {
+            self.driven.asked_in_vain(vm);
+        }
         self.shown_alone(&approved.map_err(|error| failed(&error))?)
             .await
     }

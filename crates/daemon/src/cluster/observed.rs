@@ -13,26 +13,29 @@ mod state;
 
 pub(crate) use state::{ClusterNumbers, Ended, OUTCOMES, ROLES, STAGES};
 
+use super::driven::Driven;
 use events::EventKind;
 use executor::{FleetSays, PlannerSays, Recorded};
 use placement::moving::{Cause, Move, Stage};
 use placement::{HostReport, Name, Plan, Proposed, Short};
 use state::{Change, State};
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// What this host has observed.
 pub(crate) struct Observed {
     me: Name,
     state: Mutex<State>,
+    driven: Arc<Driven>,
 }
 
 impl Observed {
-    /// Nothing yet.
-    pub(crate) fn new(me: Name) -> Self {
+    /// Nothing yet. Moves that this host drives are spans of `driven`.
+    pub(crate) fn new(me: Name, driven: Arc<Driven>) -> Self {
         Self {
             me,
+            driven,
             state: Mutex::default(),
         }
     }
@@ -89,6 +92,11 @@ impl FleetSays for Observed {
     fn saw(&self, heard: &BTreeSet<String>, moves: &[Recorded]) {
         let changes = self.state().saw(&self.me, heard, moves, Instant::now());
         self.tell(changes);
+        self.driven.saw(moves);
+    }
+
+    fn trace_of(&self, vm: &Name) -> Option<String> {
+        self.driven.trace_of(vm)
     }
 
     fn saw_nothing(&self) {

@@ -17,6 +17,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use std::collections::BTreeMap;
 use std::fmt;
+use telemetry::SpanCounts;
 
 /// The media type of [`render`]'s text: `OpenMetrics`.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -65,6 +66,8 @@ pub(crate) struct Scrape {
     pub(crate) reload: ReloadFigures,
     /// Requests to change something through the page that were denied, by reason.
     pub(crate) page_denied: [u64; Denied::REASONS.len()],
+    /// What has become of spans, if there are any.
+    pub(crate) spans: Option<SpanCounts>,
     /// What this host has observed of its cluster, if it is in one.
     pub(crate) cluster: Option<ClusterNumbers>,
     /// Whether each disk is told of in detail.
@@ -222,6 +225,10 @@ mod tests {
                 pending: 2,
             },
             page_denied: [0; Denied::REASONS.len()],
+            spans: Some(SpanCounts {
+                delivered: 40,
+                dropped: 2,
+            }),
             cluster: Some(ClusterNumbers::sample()),
             disk_details,
         }
@@ -239,6 +246,8 @@ mod tests {
             "hearth_config_last_reload_successful 1",
             "hearth_config_last_reload_success_timestamp_seconds 1795842000.5",
             "hearth_config_reload_pending 2",
+            "hearth_telemetry_spans_total{result=\"delivered\"} 40",
+            "hearth_telemetry_spans_total{result=\"dropped\"} 2",
             "hearth_disk_requests_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\",op=\"read\"} 12000",
             "hearth_disk_read_block_hits_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\"} 22000",
             "hearth_disk_read_blocks_total{disk=\"web-1\",vm=\"web-1\",cache=\"main\"} 24000",

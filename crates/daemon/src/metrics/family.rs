@@ -91,6 +91,7 @@ pub fn families() -> impl Iterator<Item = &'static Family> {
         .chain(super::process_families::FAMILIES)
         .chain(super::reload_families::FAMILIES)
         .chain(super::page_families::FAMILIES)
+        .chain(super::telemetry_families::FAMILIES)
         .chain(super::cluster_families::FAMILIES)
 }
 

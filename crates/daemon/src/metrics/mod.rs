@@ -21,6 +21,7 @@ mod reload_families;
 mod resource_families;
 mod roaming_families;
 mod scrub_families;
+mod telemetry_families;
 mod vm_families;
 mod write_back_families;
 

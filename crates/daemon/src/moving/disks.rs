@@ -5,6 +5,7 @@ use crate::orders::{Obeyed, Order};
 use api::roaming::{MovePhase, RoamingDisk, RoamingRole};
 use configuration::Name;
 use std::sync::Arc;
+use telemetry::Parent;
 use units::number::count_near;
 
 /// The VM's disks at this host.
@@ -80,8 +81,12 @@ impl VmDisks {
 
     /// Says that the VM is about to come here.
     pub(super) async fn announce(&self) -> Result<(), Why> {
-        self.order(|reply| Order::Announce { to: None, reply })
-            .await
+        self.order(|reply| Order::Announce {
+            to: None,
+            above: Parent::here(),
+            reply,
+        })
+        .await
     }
 
     /// Says that it does not.

@@ -8,10 +8,12 @@ use hypervisor::{Hypervisor, HypervisorError, Migration};
 use placement::moving::Action;
 use std::pin::Pin;
 use std::sync::Arc;
+use telemetry::{Span, Tracer};
 
 /// This host.
 pub(super) struct Here {
     control: Arc<Control>,
+    tracer: Tracer,
     hypervisor: Option<Hypervisor>,
 }
 
@@ -46,21 +48,54 @@ impl HostPart for Here {
         task: &'a Task,
     ) -> Pin<Box<dyn Future<Output = HostAnswer> + Send + 'a>> {
         Box::pin(async move {
-            let answer = match task.side {
-                Side::Source => self.as_source(task).await,
-                Side::Target => self.as_target(task).await,
-            };
-            answer.unwrap_or_else(|answer| answer)
+            let mut span = self.span(task);
+            let doing = span.parent().within(async {
+                match task.side {
+                    Side::Source => self.as_source(task).await,
+                    Side::Target => self.as_target(task).await,
+                }
+            });
+            let answer = doing.await.unwrap_or_else(|answer| answer);
+            if let Some(problem) = answer.problem() {
+                span.fail("move", problem);
+            }
+            answer
         })
     }
 }
 
 impl Here {
-    pub(super) fn new(control: Arc<Control>, hypervisor: Option<Hypervisor>) -> Self {
+    pub(super) fn new(
+        (control, tracer): (Arc<Control>, Tracer),
+        hypervisor: Option<Hypervisor>,
+    ) -> Self {
         Self {
             control,
+            tracer,
             hypervisor,
         }
+    }
+
+    /// What this host does for the driver's span; nothing if only a question is answered.
+    fn span(&self, task: &Task) -> Span {
+        let name = match task.action {
+            Action::Prepare => "move prepare",
+            Action::Migrate => "move migrate",
+            Action::Withdraw => "move withdraw",
+            Action::Ask => return Span::off(),
+        };
+        let above = task.trace.as_ref().and_then(|trace| trace.parse().ok());
+        let Some(above) = above else {
+            return Span::off();
+        };
+        let mut span = self.tracer.below(above).child(name);
+        span.set("hearth.vm", task.vm.as_str());
+        let role = match task.side {
+            Side::Source => "source",
+            Side::Target => "target",
+        };
+        span.set("hearth.move.role", role);
+        span
     }
 
     fn disks(&self, task: &Task) -> Result<VmDisks, HostAnswer> {

@@ -19,16 +19,17 @@ use hypervisor::{Hook, Hypervisor, Qmp, Template, Virsh};
 use placement::Name;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use telemetry::Tracer;
 
 /// Takes part in moves for as long as the daemon runs.
 pub(super) fn start(
     cluster: &Cluster,
     me: &Name,
-    control: Arc<Control>,
+    (control, tracer): (Arc<Control>, Tracer),
     config: &HypervisorConfig,
     observed: &Arc<Observed>,
 ) {
-    let here = Here::new(control, hypervisor_of(config));
+    let here = Here::new((control, tracer), hypervisor_of(config));
     let store = || cluster.store();
     let leads = Arc::new(AtomicBool::new(false));
     tokio::spawn(keep_part(store(), me.clone(), Arc::new(here)));

@@ -17,6 +17,7 @@ use handoff::{Ownership, Record};
 use shard::Offer;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::Tracer;
 
 /// After how long a key that cannot be had is asked for again: a program may be run for it.
 const KEY_PAUSE: Duration = Duration::from_secs(2);
@@ -27,7 +28,7 @@ type Found = (OriginGeometry, handoff::Found, Option<String>);
 type NotFound = (Problem, Duration);
 
 /// Carries the disks of a VM that roam until the daemon stops.
-pub(super) async fn run(disks: Vec<Entered>, images: Images, mut told: Told) {
+pub(super) async fn run(disks: Vec<Entered>, images: Images, mut told: Told, tracer: Tracer) {
     let mut registers = Vec::new();
     let Some(first) = disks.first() else {
         return;
@@ -58,7 +59,7 @@ pub(super) async fn run(disks: Vec<Entered>, images: Images, mut told: Told) {
         };
         members.push(member);
     }
-    Roamer::new(members, (ownership, peering), images)
+    Roamer::new(members, (ownership, peering), images, tracer)
         .run(actions, &mut told)
         .await;
 }

@@ -324,6 +324,11 @@ impl Member {
         }
     }
 
+    /// Whether it does.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.is_some()
+    }
+
     /// Lets the cache be copied ahead while the disk is expected to come.
     pub(super) fn stand_or_not(&mut self, comes: bool, is_announced: bool) {
         let stands = match self.steps.plan.row().ahead {

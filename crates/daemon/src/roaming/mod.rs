@@ -55,6 +55,7 @@ use places::{Entered, Gathering, Places, Tell};
 use shard::{ImageHandle, StandbyNeeds};
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use telemetry::Tracer;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use units::{Bytes, DiskId};
@@ -129,6 +130,7 @@ pub(super) struct Roaming {
     places: Arc<Mutex<Places>>,
     /// Looks that are under way for the peer.
     looking: Arc<Semaphore>,
+    tracer: Tracer,
 }
 
 /// How long a guest waits for its disk, or for the bytes of a read.
@@ -138,7 +140,7 @@ const LOOKS_MAX: usize = 8;
 
 impl Roaming {
     /// Starts the link to the peers. `None`: no disk roams.
-    pub(super) async fn start(config: &Config) -> Result<Option<Self>, Error> {
+    pub(super) async fn start(config: &Config, tracer: &Tracer) -> Result<Option<Self>, Error> {
         let settings = &config.link;
         let roams = config.disks.iter().any(|disk| disk.roams);
         let (Some(here), true) = (&settings.name, roams) else {
@@ -167,6 +169,7 @@ impl Roaming {
             peering,
             places: Arc::new(Mutex::new(places)),
             looking: Arc::new(Semaphore::new(LOOKS_MAX)),
+            tracer: tracer.clone(),
         };
         tokio::spawn(roaming.clone().listen(events));
         Ok(Some(roaming))
@@ -204,7 +207,7 @@ impl Roaming {
         // Only disks of the configuration roam, and each enters once.
         if let Some((disks, told)) = self.gather(&control, &entry) {
             let images = self.places().images();
-            entering::run(disks, images, told).await;
+            entering::run(disks, images, told, self.tracer).await;
         }
     }
 

@@ -5,6 +5,8 @@ mod disks;
 mod ordered;
 mod partner;
 mod records;
+mod stays;
+mod trace;
 
 use super::expected::Expected;
 use super::images::Images;
@@ -15,7 +17,7 @@ use super::split::Split;
 use super::steps::RETRY_PAUSE;
 use super::together;
 use super::under_way::UnderWay;
-use super::wording::{heard, refusal, worded};
+use super::wording::{differs, heard, refusal, worded};
 use super::{Happens, PATIENCE, Told};
 use crate::peering::Peering;
 use disks::Disks;
@@ -28,22 +30,17 @@ use link::PeerId;
 use link_protocol::{Frame, Message as Said, Refusal as Why};
 use partner::Others;
 use shard::StandbyNeeds;
+use stays::Stays;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use telemetry::{Parent, Tracer};
+use trace::{Begun, MoveTrace};
 
 /// How much of the time that a guest waits for its disk may be used to copy its cache.
 const HELD_MAX: Duration = Duration::from_secs(7);
 /// After how long a claim that was refused is made again.
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
-/// For how long it is shown why the disks could not go.
-const SHOWN_FOR: Duration = Duration::from_mins(1);
-
-/// Why the disks stay, and since when that is known.
-struct Stays {
-    why: String,
-    since: Instant,
-}
 
 /// The disks of a VM, which move together.
 pub(super) struct Roamer {
@@ -63,19 +60,21 @@ pub(super) struct Roamer {
     session: Session,
     /// Why the peer refused the last claim.
     refusal: Option<Refusal>,
-    stays: Option<Stays>,
+    stays: Stays,
     split: Split,
     naming: Naming,
     /// The base images that the VM may read.
     images: Images,
+    trace: MoveTrace,
 }
 
 impl Roamer {
-    /// The disks of a VM, of this ownership, and with this first partner.
+    /// The disks of a VM, of this ownership, and with this first partner. Its moves are spans of `tracer`.
     pub(super) fn new(
         disks: Vec<Member>,
         (ownership, partner): (Ownership, Peering),
         images: Images,
+        tracer: Tracer,
     ) -> Self {
         Self {
             disks: Disks::new(disks),
@@ -89,10 +88,11 @@ impl Roamer {
             under_way: UnderWay::default(),
             session: Session::default(),
             refusal: None,
-            stays: None,
+            stays: Stays::default(),
             split: Split::default(),
             naming: Naming::default(),
             images,
+            trace: MoveTrace::new(tracer),
         }
     }
 
@@ -120,9 +120,10 @@ impl Roamer {
     }
 
     async fn take(&mut self, event: Event) {
+        self.trace.took(&event, &self.disks);
         if matches!(event, Event::Taken(Ok(())) | Event::Unlocked) {
             self.has_ended();
-            self.stays = None;
+            self.stays.forget();
         }
         if event == Event::Taken(Err(TakeError::NotOurs)) {
             self.look_if_split();
@@ -134,7 +135,7 @@ impl Roamer {
             self.images.came(self.disks[0].steps());
         }
         if event == Event::Settled(false) {
-            self.tell_why_they_stay();
+            self.stays.learn(&self.disks);
         }
         for disk in self.disks.iter_mut() {
             disk.happened(&event);
@@ -142,37 +143,17 @@ impl Roamer {
         let actions = self.ownership.take_event(event);
         self.note();
         self.act(actions).await;
-    }
-
-    /// One of the disks cannot go, so none goes.
-    fn tell_why_they_stay(&mut self) {
-        let reasons = self.disks.iter().filter_map(|disk| {
-            let why = disk.steps().why_it_stays()?;
-            let name = &disk.steps().entry.config.name;
-            Some(format!("the disk '{name}' cannot go: {why}"))
-        });
-        let reasons: Vec<_> = reasons.collect();
-        let Some(why) = reasons.first().cloned() else {
-            return;
-        };
-        if self.disks.len() > 1 && self.stays.as_ref().is_none_or(|before| before.why != why) {
-            let vm = self.disks[0].steps().entry.vm();
-            tracing::warn!(event = EventKind::HandOverFailed.word(),
-                %vm, reason = why, "the VM's disks stay here, since one of them cannot go");
-        }
-        let since = Instant::now();
-        self.stays = Some(Stays { why, since });
+        self.trace.see(&mut self.disks);
     }
 
     /// Lets operators see how things are.
     fn note(&mut self) {
         let role = self.ownership.role();
-        self.stays
-            .take_if(|stays| stays.since.elapsed() > SHOWN_FOR);
+        let stays = self.stays.shown();
         let problem = match role {
             Role::Taking | Role::Granting | Role::Giving => self.disks.failure(),
             Role::Claiming => self.refusal.map(|why| refusal(why).to_owned()),
-            Role::Owner => self.stays.as_ref().map(|stays| stays.why.clone()),
+            Role::Owner => stays,
             Role::Standby => None,
         };
         for disk in self.disks.iter() {
@@ -195,9 +176,12 @@ impl Roamer {
             disk.ask_for_bytes().await;
         }
         if self.expected.is_late(now) {
+            let failure = ("late", "nobody came for the disks in time");
+            self.trace.ends("late", Some(failure));
             self.has_ended();
         }
         self.stand_or_not();
+        self.trace.see(&mut self.disks);
         self.foresee(now);
         if self.split.is_due(now) {
             self.look_if_split();
@@ -295,27 +279,8 @@ impl Roamer {
 
     /// The other host moves these disks together.
     fn listed(&mut self, listed: Vec<u128>) {
-        let own = self.disks.ids();
-        let only = |ids: &[u128], others: &[u128]| {
-            let ids = ids.iter().filter(|id| !others.contains(id));
-            ids.map(|id| format!("{id:032x}"))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let partner = self.disks.partner();
-        let there = partner.there();
-        let differs = (own != listed).then(|| {
-            let (here_only, there_only) = (only(&own, &listed), only(&listed, &own));
-            match (here_only.is_empty(), there_only.is_empty()) {
-                (_, true) => format!("{there} does not move {here_only} with the VM's other disks"),
-                (true, false) => format!(
-                    "{there} moves {there_only} with the VM's disks, and this host does not"
-                ),
-                (false, false) => format!(
-                    "this host moves {here_only} with the VM, and {there} moves {there_only}"
-                ),
-            }
-        });
+        let there = self.disks.partner();
+        let differs = differs(&self.disks.ids(), &listed, there.there());
         for disk in self.disks.iter() {
             disk.seen().note_peers_disks(differs.clone());
         }
@@ -329,8 +294,9 @@ impl Roamer {
         };
         match frame.message {
             Said::List { disks, .. } => self.listed(disks),
+            Said::Traced { .. } => self.trace.heard(&frame.message),
             Said::Client { is_there, .. } => self.peer_has_client(at, is_there),
-            Said::Announce { .. } => self.announced(),
+            Said::Announce { .. } => self.announced(&Parent::default()),
             Said::Withdraw { .. } => self.withdrawn(),
             Said::Claim { is_return, .. } => self.claimed(is_return).await,
             Said::Grant { epoch, .. } => {
@@ -344,6 +310,7 @@ impl Roamer {
                 let disk = &self.disks[0].steps().entry.config.name;
                 tracing::debug!(%disk, ?why, "the peer refuses");
                 let why = heard(why);
+                self.trace.refused(refusal(why));
                 self.refusal = Some(why);
                 self.hear(Message::Refuse { why }, false).await;
                 if why == Refusal::NotOwner {
@@ -361,6 +328,7 @@ impl Roamer {
         disk.see_incoming(self.session.says_of_client(at, is_there));
         if !self.disks.have_clients().1 {
             self.session.claim_ends();
+            self.trace.leaves(None);
         }
         self.drain_or_not();
     }
@@ -434,6 +402,8 @@ impl Roamer {
         if self.ownership.serves() {
             let traces = looks.iter().map(|look| look.traces);
             self.claim = (!is_return).then(|| traces.collect());
+            let of = (&self.disks, self.ownership.role());
+            self.trace.begin(Begun::Claimed, &Parent::default(), of);
         }
         let has_stopped = verdict == Verdict::Stopped;
         self.hear(Message::Claim { is_return }, has_stopped).await;
@@ -443,8 +413,12 @@ impl Roamer {
         for action in VecDeque::from(actions) {
             match action {
                 Action::Send(message) => {
+                    if let Message::Refuse { why } = message {
+                        self.trace.refused(refusal(why));
+                    }
                     if let Message::Claim { is_return } = message {
                         self.are_returns &= is_return;
+                        self.trace.claims(&self.disks).await;
                     }
                     self.disks
                         .say(Frame::notice(worded(message, self.disks.unit())))
@@ -453,6 +427,7 @@ impl Roamer {
                 Action::Serve => {
                     (self.asked, self.refusal) = (None, None);
                     self.under_way.stop_settling().await;
+                    self.trace.serves();
                     self.disks.iter_mut().for_each(Member::serve);
                 }
                 Action::Fail => self.disks.iter_mut().for_each(Member::fail),
@@ -473,7 +448,8 @@ impl Roamer {
                     let disks = self.disks.iter().enumerate();
                     let disks = disks.map(|(at, disk)| (Arc::clone(disk.steps()), why(at)));
                     let settling = together::settle(disks.collect());
-                    self.under_way.begin(true, settling);
+                    let above = self.trace.step(&action);
+                    self.under_way.begin(true, above.within(settling));
                 }
                 step => self.begin(step),
             }
@@ -494,7 +470,8 @@ impl Roamer {
         });
         let disks = disks.collect();
         let until = self.asked.unwrap_or_else(Instant::now) + HELD_MAX;
-        self.under_way
-            .begin(false, together::carry_out(disks, step, until));
+        let above = self.trace.step(&step);
+        let step = together::carry_out(disks, step, until);
+        self.under_way.begin(false, above.within(step));
     }
 }

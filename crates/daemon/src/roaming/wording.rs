@@ -69,6 +69,29 @@ pub(super) fn heard(why: Why) -> Refusal {
     }
 }
 
+/// How the disks differ that two hosts move together with a VM, if they do: those of this host, and those of its peer `there`.
+pub(super) fn differs(own: &[u128], listed: &[u128], there: &str) -> Option<String> {
+    let only = |ids: &[u128], others: &[u128]| {
+        let ids = ids.iter().filter(|id| !others.contains(id));
+        ids.map(|id| format!("{id:032x}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if own == listed {
+        return None;
+    }
+    let (here_only, there_only) = (only(own, listed), only(listed, own));
+    Some(match (here_only.is_empty(), there_only.is_empty()) {
+        (_, true) => format!("{there} does not move {here_only} with the VM's other disks"),
+        (true, false) => {
+            format!("{there} moves {there_only} with the VM's disks, and this host does not")
+        }
+        (false, false) => {
+            format!("this host moves {here_only} with the VM, and {there} moves {there_only}")
+        }
+    })
+}
+
 /// A refusal in words, at the host whose claim is refused.
 pub(super) fn refusal(why: Refusal) -> &'static str {
     match why {

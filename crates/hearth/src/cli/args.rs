@@ -322,6 +322,23 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    #[test]
+    fn commands_are_called_in_traces_as_they_are_here() {
+        for verb in daemon::verbs() {
+            let mut command = Cli::command();
+            for word in verb.split(' ') {
+                if let Some(flag) = word.strip_prefix("--") {
+                    let mut arguments = command.get_arguments();
+                    let is_there = arguments.any(|one| one.get_long() == Some(flag));
+                    assert!(is_there, "{verb}");
+                } else {
+                    let found = command.find_subcommand(word);
+                    command = found.unwrap_or_else(|| panic!("{verb}")).clone();
+                }
+            }
+        }
+    }
+
     fn walk(command: &clap::Command, path: &str) {
         let path = format!("{path} {}", command.get_name());
         assert!(command.get_about().is_some(), "{path} says what it does");

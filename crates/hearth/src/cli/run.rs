@@ -75,9 +75,7 @@ fn dispatch(cli: &Cli) -> Result<Vec<u8>, CliError> {
         Command::Cache(Cache::Check(check)) => offline::check(check, global.json),
         Command::Recover(command) => recover::run(command, global.json),
         Command::Group(of) if let Group::Plan(asked) = &**of => group::plan(asked, global.json),
-        Command::Traffic(arguments) => {
-            traffic::run(&Client::new(&global.socket), arguments, global.json)
-        }
+        Command::Traffic(arguments) => traffic::run(&client(global), arguments, global.json),
         Command::Mrc(arguments) => mrc::run(arguments, global.json),
         Command::Advise(arguments) if !arguments.asks_host() => advise::run(arguments, global.json),
         Command::Plan(arguments) if let Some(loads) = &arguments.loads => {
@@ -129,8 +127,14 @@ fn written(outcome: io::Result<()>) -> Result<Vec<u8>, CliError> {
         .map_err(|error| CliError::of(Exit::Failed, &error))
 }
 
+/// The daemon. What is asked of it belongs to the trace of who runs this program, as the environment says.
+fn client(global: &Global) -> Client {
+    let traceparent = std::env::var("TRACEPARENT").ok();
+    Client::new(&global.socket).traced(traceparent.as_deref())
+}
+
 async fn remote(global: &Global, command: &Command) -> Result<Vec<u8>, CliError> {
-    let client = Client::new(&global.socket);
+    let client = client(global);
     match command {
         Command::Top(top) => top::run(&client, top, global.json)
             .await

@@ -136,7 +136,9 @@ fn secrets_in(path: &Path) -> Vec<String> {
         .filter(|line| !line.starts_with("-----"));
     let parts = lines.flat_map(|line| {
         let key = line.split_once(':').map(|(_, key)| key.trim());
-        [Some(line), key].into_iter().flatten()
+        // Of a header such as Authorization: Bearer TOKEN the token.
+        let last = key.and_then(|key| key.split_whitespace().last());
+        [Some(line), key, last].into_iter().flatten()
     });
     parts.map(str::to_owned).collect()
 }
@@ -321,6 +323,14 @@ mod tests {
         };
         let scrubber = Scrubber::of(&[setting]);
         assert_eq!(scrubber.text("saw deadbeef01 of web-1"), "saw *** of web-1");
+        std::fs::write(&path, "Authorization: Bearer collector's\n").unwrap();
+        let headers = Setting {
+            key: "telemetry.headers_file".to_owned(),
+            value: path.display().to_string().into(),
+            place: None,
+        };
+        let of_headers = Scrubber::of(&[headers]);
+        assert_eq!(of_headers.text("with collector's token"), "with *** token");
         let mut value = serde_json::json!({ "a": ["deadbeef01"], "password": 7, "token": null });
         scrubber.json(&mut value);
         assert_eq!(

@@ -49,7 +49,7 @@ pub(crate) fn router(control: Arc<Control>, shown: Shown) -> Router {
         .merge(operator(&access))
         .fallback(move |method, uri| file(Arc::clone(&page), method, uri))
         .method_not_allowed_fallback(nothing_here)
-        .layer(middleware::from_fn(commands::tell))
+        .layer(middleware::from_fn_with_state(shown.tracer, commands::tell))
         .layer(middleware::from_fn(connections::whole_body))
         .layer(middleware::from_fn_with_state(access, gate::gate))
         .layer(middleware::from_fn(guarded))

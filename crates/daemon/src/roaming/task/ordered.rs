@@ -1,22 +1,33 @@
 //! What an operator says about a disk, and what both hosts do while its VM is expected to move.
 
 use super::Roamer;
+use super::trace::Begun;
 use crate::orders::{Obeyed, Order};
 use crate::problems::on_its_way;
 use crate::roaming::naming::Foreseen;
 use crate::roaming::register;
+use crate::traces::Fault as _;
 use api::problem::ProblemKind;
 use api::types::Problem;
 use handoff::{IncomingClient, Message, Role};
 use link_protocol::{Frame, Message as Said};
 use std::sync::Arc;
 use std::time::Instant;
+use telemetry::Parent;
 
 impl Roamer {
     pub(super) async fn ordered(&mut self, at: usize, order: Order) {
         // Who asked may have gone.
         match order {
-            Order::TakeOver { lose_dirty, reply } => self.take_over(lose_dirty, reply).await,
+            Order::TakeOver {
+                lose_dirty,
+                above,
+                reply,
+            } => {
+                let of = (&self.disks, self.ownership.role());
+                self.trace.begin(Begun::TakenOver, &above, of);
+                self.take_over(lose_dirty, reply).await;
+            }
             Order::Find(reply) => {
                 self.find().await;
                 let _ = reply.send(Ok(()));
@@ -24,8 +35,8 @@ impl Roamer {
             Order::Turn { to, reply } => {
                 let _ = reply.send(self.turn_to(&to).await);
             }
-            Order::Announce { to, reply } => {
-                let _ = reply.send(self.announce(to).await);
+            Order::Announce { to, above, reply } => {
+                let _ = reply.send(self.announce(to, &above).await);
             }
             Order::Abort(reply) => {
                 let _ = reply.send(self.abort().await);
@@ -58,7 +69,7 @@ impl Roamer {
         }
     }
 
-    async fn announce(&mut self, to: Option<String>) -> Result<(), Problem> {
+    async fn announce(&mut self, to: Option<String>, above: &Parent) -> Result<(), Problem> {
         let refused = |detail: String| Problem::new(ProblemKind::Refused, detail);
         let to_here = to.is_none();
         match to {
@@ -83,7 +94,8 @@ impl Roamer {
             let detail = format!("there is no session with '{there}'");
             return Err(refused(detail).with_remedy("hearth migrate show says why"));
         }
-        self.announced();
+        self.announced(above);
+        self.trace.tell(&self.disks).await;
         let unit = self.disks.unit();
         self.disks.say(Frame::notice(Said::Announce { unit })).await;
         Ok(())
@@ -102,10 +114,12 @@ impl Roamer {
         Ok(())
     }
 
-    /// The VM is about to move, as an operator of either host says.
-    pub(super) fn announced(&mut self) {
+    /// The VM is about to move, as an operator of either host says; below this span, if that is known.
+    pub(super) fn announced(&mut self, above: &Parent) {
         let disk = self.disks.name();
         tracing::info!(%disk, "a move of the disk is expected");
+        let of = (&self.disks, self.ownership.role());
+        self.trace.begin(Begun::Announced, above, of);
         self.expected.announce(Instant::now());
         self.disks.see_incoming(IncomingClient::Announced);
         self.drain_or_not();
@@ -114,6 +128,7 @@ impl Roamer {
 
     /// An operator of either host has aborted the move.
     pub(super) fn withdrawn(&mut self) {
+        self.trace.ends("withdrawn", None);
         self.expected.abort();
         self.expect_none();
     }
@@ -184,6 +199,8 @@ impl Roamer {
                 let _ = reply.send(Ok(()));
             }
             Err(problem) => {
+                let (kind, why) = problem.fault();
+                self.trace.ends("refused", Some((&kind, &why)));
                 let _ = reply.send(Err(problem));
             }
         }

@@ -41,6 +41,10 @@ impl Roamer {
                 other.listed = Some(disks.clone());
                 return;
             }
+            Said::Traced { .. } => {
+                self.trace.heard(&frame.message);
+                return;
+            }
             Said::Client { is_there, .. } => {
                 if *is_there {
                     other.clients.insert(at);
