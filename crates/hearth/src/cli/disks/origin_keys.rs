@@ -40,7 +40,7 @@ pub(super) fn with_keys(origin: &OriginConfig, keys: &[OriginKey]) -> Result<Ori
     for key in keys {
         let wrong = |why: String| format!("--origin-key {}: {why}", key.name);
         let mut table = written(&origin).map_err(wrong)?;
-        let kind = table.keys().next().cloned().unwrap_or_default();
+        let kind = kind(&origin);
         if key.name == kind {
             return Err(wrong("--origin has it".to_owned()));
         }
@@ -58,7 +58,17 @@ pub(super) fn with_keys(origin: &OriginConfig, keys: &[OriginKey]) -> Result<Ori
     Ok(origin)
 }
 
-/// The keys that an origin has, the one of its kind first.
+/// The key that says of which kind an origin is.
+fn kind(origin: &OriginConfig) -> &'static str {
+    match origin {
+        OriginConfig::File(_) => "file",
+        OriginConfig::Nbd(_) => "nbd",
+        OriginConfig::Rbd(_) => "rbd",
+        OriginConfig::Iscsi(_) => "iscsi",
+    }
+}
+
+/// The keys that an origin has.
 fn written(origin: &OriginConfig) -> Result<serde_json::Map<String, Value>, String> {
     match serde_json::to_value(origin) {
         Ok(Value::Object(table)) => Ok(table),
