@@ -433,7 +433,8 @@ mod tests {
     #[test]
     fn an_image_of_ceph_goes_with_the_user_of_its_source() {
         let auth = "<auth username='cinder'><secret type='ceph' uuid='u'/></auth>";
-        let of = |source: &str| DOMAIN.replace("<source file='/srv/web.raw'/>", source);
+        let network = DOMAIN.replacen("<disk type='file'", "<disk type='network'", 1);
+        let of = |source: &str| network.replace("<source file='/srv/web.raw'/>", source);
         let inside = of(&format!(
             "<source protocol='rbd' name='p/i'>{auth}</source>"
         ));
