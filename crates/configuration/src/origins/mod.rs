@@ -78,6 +78,13 @@ macro_rules! origins {
                 }
             }
 
+            /// The key that says of which kind the origin is, such as `file`.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $( Self::$kind(_) => $module::Keys::NAMES[0], )*
+                }
+            }
+
             /// Has each request of the origin end within this time.
             pub fn set_request_timeout(&mut self, time: Duration) {
                 match self {

@@ -40,7 +40,7 @@ pub(super) fn with_keys(origin: &OriginConfig, keys: &[OriginKey]) -> Result<Ori
     for key in keys {
         let wrong = |why: String| format!("--origin-key {}: {why}", key.name);
         let mut table = written(&origin).map_err(wrong)?;
-        let kind = kind(&origin);
+        let kind = origin.kind();
         if key.name == kind {
             return Err(wrong("--origin has it".to_owned()));
         }
@@ -56,16 +56,6 @@ pub(super) fn with_keys(origin: &OriginConfig, keys: &[OriginKey]) -> Result<Ori
         }
     }
     Ok(origin)
-}
-
-/// The key that says of which kind an origin is.
-fn kind(origin: &OriginConfig) -> &'static str {
-    match origin {
-        OriginConfig::File(_) => "file",
-        OriginConfig::Nbd(_) => "nbd",
-        OriginConfig::Rbd(_) => "rbd",
-        OriginConfig::Iscsi(_) => "iscsi",
-    }
 }
 
 /// The keys that an origin has.
