@@ -34,7 +34,7 @@ mod ranges;
 mod zeroing;
 
 pub use format::ImageFormat;
-pub use held::{LockFault, LockWatch};
+pub use held::{LockFault, LockWatch, may_be_lock_loss};
 pub(crate) use open::open_beside;
 pub use open::{OpenedFile, measure, open};
 

@@ -30,7 +30,7 @@ mod spec;
 mod timed;
 
 pub use error::OpenError;
-pub use file::{ImageFormat, LockFault, LockWatch};
+pub use file::{ImageFormat, LockFault, LockWatch, may_be_lock_loss};
 pub use identity::Identity;
 pub use late::{KeepSockets, Keeping, KeepsNone};
 pub use open::{Opened, expect_anything, measure, open, open_beside, open_keeping, settle};

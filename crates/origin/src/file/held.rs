@@ -52,7 +52,7 @@ impl FileLock {
         let Err(error) = read_front(&self.file) else {
             return Ok(());
         };
-        if ![Errno::IO, Errno::STALE, Errno::BADF, Errno::NOLCK].contains(&error) {
+        if !may_be_lock_loss(error) {
             return Err(LockFault::Unknown(error));
         }
         let flags = OFlags::CLOEXEC | OFlags::RDONLY | OFlags::DIRECT;
@@ -62,6 +62,11 @@ impl FileLock {
             Err(_) => Err(LockFault::Unknown(error)),
         }
     }
+}
+
+/// Whether NFS says this of a file whose lock or handle is gone. It says some of these of other failures, too.
+pub fn may_be_lock_loss(error: Errno) -> bool {
+    matches!(error, Errno::IO | Errno::STALE | Errno::BADF | Errno::NOLCK)
 }
 
 /// Reads the first page. A shorter file has lost no lock.

@@ -5,6 +5,7 @@
 //! again and again: the file has to be the one under that name, and to take a write.
 
 use super::{OwnerError, text};
+use origin::may_be_lock_loss;
 use rustix::io::Errno;
 use std::fs::{File, TryLockError};
 use std::io;
@@ -94,11 +95,8 @@ impl OriginLock {
     }
 }
 
-/// What NFS says of a file whose lock or handle is gone.
 fn is_loss(error: &io::Error) -> bool {
-    let lost = [Errno::IO, Errno::STALE, Errno::BADF, Errno::NOLCK];
-    lost.iter()
-        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    Errno::from_io_error(error).is_some_and(may_be_lock_loss)
 }
 
 /// Asks whether a lock is still held, as long as somebody means to hold it.
