@@ -60,6 +60,20 @@ impl<'a> Edits<'a> {
         self.all.push((before..place.end, String::new()));
     }
 
+    /// Takes an element's children of these names away; their texts, in the order of the names.
+    pub(crate) fn remove_children<'e>(
+        &mut self,
+        element: Element<'e>,
+        names: &[&str],
+    ) -> Vec<&'e str> {
+        let mut texts = Vec::new();
+        for child in names.iter().filter_map(|name| element.child(name)) {
+            texts.push(child.source());
+            self.remove(child);
+        }
+        texts
+    }
+
     /// Puts an element before another one, as deep as that stands.
     pub(crate) fn insert_before(&mut self, element: Element<'_>, text: &str) {
         let at = element.place().start;

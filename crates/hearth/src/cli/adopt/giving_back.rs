@@ -7,7 +7,14 @@ use crate::domain::{Document, Edits, Element};
 use crate::xml::FrontEndWord;
 
 /// Elements of a disk that an adoption changes or takes away.
-const CHANGED: &[&str] = &["driver", "source", "serial", "readonly", "backingStore"];
+const CHANGED: &[&str] = &[
+    "driver",
+    "auth",
+    "source",
+    "serial",
+    "readonly",
+    "backingStore",
+];
 
 /// The disks that are given back, and the XML as it will be.
 #[derive(Debug)]
@@ -120,18 +127,34 @@ mod tests {
     #[test]
     fn what_was_adopted_and_given_back_is_byte_for_byte_what_it_was() {
         assert_eq!(given_back(&adopted(DOMAIN, &wanted()), None), DOMAIN);
-        // Elements that were taken away come back behind the source.
+    }
+
+    #[test]
+    fn elements_that_were_taken_away_come_back_behind_the_source() {
         let over_vhost_user = Wanted {
             via: FrontEndWord::VhostUser,
             ..wanted()
         };
-        let xml = given_back(&adopted(DOMAIN, &over_vhost_user), None);
+        let of_ceph = DOMAIN.replace(
+            "<source dev='/dev/vg/data'/>",
+            "<auth username='cinder'>\n        <secret type='ceph' uuid='u'/>\n      </auth>\n      \
+             <source protocol='rbd' name='volumes/data'/>",
+        );
+        let of_ceph = of_ceph.replace("<disk type='block'", "<disk type='network'");
         let sorted = |text: &str| {
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
             lines.sort();
             lines
         };
-        assert_eq!(sorted(&xml), sorted(DOMAIN));
+        for (domain, wanted) in [
+            (DOMAIN, &over_vhost_user),
+            (&of_ceph, &over_vhost_user),
+            (&of_ceph, &wanted()),
+        ] {
+            let adopted = adopted(domain, wanted);
+            assert_eq!(adopted.matches("origin=").count(), 3, "{adopted}");
+            assert_eq!(sorted(&given_back(&adopted, None)), sorted(domain));
+        }
     }
 
     #[test]

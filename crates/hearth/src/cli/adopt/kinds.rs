@@ -28,8 +28,8 @@ impl Refusal {
 
 /// What becomes of a kind.
 enum Served {
-    /// Its source is an origin of Hearth's.
-    As(fn(Element<'_>) -> Result<OriginConfig, Refusal>),
+    /// Its source is an origin of Hearth's. The second element is the `<auth>`, inside of the source or beside it.
+    As(fn(Element<'_>, Option<Element<'_>>) -> Result<OriginConfig, Refusal>),
     /// Hearth has no such origin; what to do instead.
     Not(&'static str),
 }
@@ -51,8 +51,8 @@ const fn kind(libvirt_type: &'static str, protocol: Option<&'static str>, served
 
 #[rustfmt::skip]
 const KINDS: &[Kind] = &[
-    kind("file", None, Served::As(file)),
-    kind("block", None, Served::As(device)),
+    kind("file", None, Served::As(|source, _| at_path(source, "file"))),
+    kind("block", None, Served::As(|source, _| at_path(source, "dev"))),
     kind("network", Some("nbd"), Served::As(nbd)),
     kind("network", Some("rbd"), Served::As(rbd)),
     kind("network", Some("iscsi"), Served::As(iscsi)),
@@ -70,7 +70,10 @@ pub(super) fn origin_of(disk: Element<'_>) -> Result<OriginConfig, Refusal> {
         .iter()
         .find(|kind| kind.libvirt_type == libvirt_type && kind.protocol == protocol.as_deref());
     match found.map(|kind| &kind.served) {
-        Some(Served::As(origin)) => origin(source),
+        Some(Served::As(origin)) => {
+            let auth = source.child("auth").or_else(|| disk.child("auth"));
+            origin(source, auth)
+        }
         Some(Served::Not(remedy)) => Err(Refusal::new(unserved(&libvirt_type, protocol), *remedy)),
         None => Err(Refusal::new(
             unserved(&libvirt_type, protocol),
@@ -82,14 +85,6 @@ pub(super) fn origin_of(disk: Element<'_>) -> Result<OriginConfig, Refusal> {
 fn unserved(libvirt_type: &str, protocol: Option<String>) -> String {
     let protocol = protocol.map_or_else(String::new, |protocol| format!(" over {protocol}"));
     format!("Hearth has no origin of the type '{libvirt_type}'{protocol}")
-}
-
-fn file(source: Element<'_>) -> Result<OriginConfig, Refusal> {
-    at_path(source, "file")
-}
-
-fn device(source: Element<'_>) -> Result<OriginConfig, Refusal> {
-    at_path(source, "dev")
 }
 
 fn at_path(source: Element<'_>, attribute: &str) -> Result<OriginConfig, Refusal> {
@@ -106,7 +101,13 @@ fn at_path(source: Element<'_>, attribute: &str) -> Result<OriginConfig, Refusal
     Ok(origin.into())
 }
 
-fn nbd(source: Element<'_>) -> Result<OriginConfig, Refusal> {
+fn nbd(source: Element<'_>, auth: Option<Element<'_>>) -> Result<OriginConfig, Refusal> {
+    if auth.is_some() {
+        return Err(Refusal::new(
+            "its storage wants a password",
+            "offer the storage without one on a unix socket",
+        ));
+    }
     if source.attribute("tls").as_deref() == Some("yes") {
         return Err(Refusal::new(
             "its NBD server wants TLS, whose certificates libvirt has in a place of its own",
@@ -149,7 +150,7 @@ fn nbd(source: Element<'_>) -> Result<OriginConfig, Refusal> {
 }
 
 /// The monitors that the XML names are those of the cluster's configuration file, which Ceph's library reads.
-fn rbd(source: Element<'_>) -> Result<OriginConfig, Refusal> {
+fn rbd(source: Element<'_>, auth: Option<Element<'_>>) -> Result<OriginConfig, Refusal> {
     let unclear = |reason: String| {
         Refusal::new(
             reason,
@@ -170,7 +171,7 @@ fn rbd(source: Element<'_>) -> Result<OriginConfig, Refusal> {
         image,
         snapshot: named("snapshot", "name"),
         conf: named("config", "file").map(PathBuf::from),
-        user: named("auth", "username"),
+        user: auth.and_then(|auth| auth.attribute("username")),
     };
     match uri.to_string().parse() {
         Ok(uri) => Ok(RbdOrigin::new(uri).into()),
@@ -178,8 +179,8 @@ fn rbd(source: Element<'_>) -> Result<OriginConfig, Refusal> {
     }
 }
 
-fn iscsi(source: Element<'_>) -> Result<OriginConfig, Refusal> {
-    if source.child("auth").is_some() {
+fn iscsi(source: Element<'_>, auth: Option<Element<'_>>) -> Result<OriginConfig, Refusal> {
+    if auth.is_some() {
         return Err(Refusal::new(
             "its target wants a secret, which libvirt keeps to itself",
             "write the disk into Hearth's configuration, with chap_user and chap_secret_file, and give the VM Hearth's export (hearth xml)",
@@ -253,6 +254,10 @@ mod tests {
                 "rbd:vms/t/web@golden?conf=/etc/ceph/b.conf&user=libvirt",
             ),
             (
+                "<disk type='network'><auth username='cinder'/><source protocol='rbd' name='volumes/volume-1'/></disk>",
+                "rbd:volumes/volume-1?user=cinder",
+            ),
+            (
                 "<disk type='network'><source protocol='iscsi' name='iqn.2013-07.com.example:vms/2'>\
                  <host name='Store' port='3261'/></source></disk>",
                 "iscsi://store:3261/iqn.2013-07.com.example:vms/2",
@@ -279,6 +284,16 @@ mod tests {
                 "<disk type='network'><source protocol='iscsi' name='iqn.a:b/1'><auth username='u'/></source></disk>",
                 "secret",
                 "chap_secret_file",
+            ),
+            (
+                "<disk type='network'><auth username='u'/><source protocol='iscsi' name='iqn.a:b/1'/></disk>",
+                "secret",
+                "chap_secret_file",
+            ),
+            (
+                "<disk type='network'><source protocol='nbd'><host name='h'/></source><auth username='u'/></disk>",
+                "password",
+                "unix socket",
             ),
             (
                 "<disk type='network'><source protocol='iscsi' name='iqn.a:b/1'/></disk>",

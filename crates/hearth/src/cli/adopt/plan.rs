@@ -287,23 +287,7 @@ fn can_be_served(disk: Element<'_>) -> Result<(), Refusal> {
             return Err(Refusal::new(reason, remedy));
         }
     }
-    needs_no_password(disk, source)
-}
-
-/// RBD and iSCSI have their own answer to an `<auth>` in the source. The one beside the source would stay in the disk of Hearth.
-fn needs_no_password(disk: Element<'_>, source: Option<Element<'_>>) -> Result<(), Refusal> {
-    let protocol = source.and_then(|source| source.attribute("protocol"));
-    let answers_itself = matches!(protocol.as_deref(), Some("rbd" | "iscsi"));
-    let in_source = source.is_some_and(|source| source.child("auth").is_some());
-    let beside = disk.child("auth").is_some();
-    let remedy = if beside && answers_itself {
-        "move <auth> into <source> (virsh edit)"
-    } else if beside || in_source && !answers_itself {
-        "offer the storage without one on a unix socket"
-    } else {
-        return Ok(());
-    };
-    Err(Refusal::new("its storage wants a password", remedy))
+    Ok(())
 }
 
 /// Changes the XML of a disk. Returns what its metadata keep of what was there.
@@ -346,10 +330,7 @@ fn change<'d>(
         );
         edits.replace(source, &text);
     }
-    if let Some(chain) = disk.child("backingStore") {
-        before.push(chain.source());
-        edits.remove(chain);
-    }
+    before.extend(edits.remove_children(disk, &["auth", "backingStore"]));
     before
 }
 
@@ -435,14 +416,14 @@ mod tests {
         let auth = "<auth username='cinder'><secret type='ceph' uuid='u'/></auth>";
         let network = DOMAIN.replacen("<disk type='file'", "<disk type='network'", 1);
         let of = |source: &str| network.replace("<source file='/srv/web.raw'/>", source);
-        let inside = of(&format!(
-            "<source protocol='rbd' name='p/i'>{auth}</source>"
-        ));
-        let plan = planned(&inside, &wanted());
-        assert!(plan.xml.contains("origin=\"rbd:p/i?user=cinder\""));
-        let beside = of(&format!("<source protocol='rbd' name='p/i'/>{auth}"));
-        let refused = refusal(&planned(&beside, &wanted()), "vda");
-        assert!(refused.remedy.contains("into <source>"));
+        let inside = format!("<source protocol='rbd' name='p/i'>{auth}</source>");
+        // Where OpenStack's Nova writes the element.
+        let beside = format!("{auth}<source protocol='rbd' name='p/i'/>");
+        for source in [inside, beside] {
+            let plan = planned(&of(&source), &wanted());
+            assert!(plan.xml.contains("origin=\"rbd:p/i?user=cinder\""));
+            assert_eq!(plan.xml.matches("<auth").count(), 1, "{}", plan.xml);
+        }
     }
 
     #[test]

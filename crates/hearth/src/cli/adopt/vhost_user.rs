@@ -107,13 +107,9 @@ pub(super) fn change<'d>(
         );
         edits.replace(source, &text);
     }
-    // The daemon tells the guest these.
-    for name in ["serial", "readonly", "backingStore"] {
-        if let Some(element) = disk.child(name) {
-            before.push(element.source());
-            edits.remove(element);
-        }
-    }
+    // The daemon tells the guest the first two.
+    let gone = ["serial", "readonly", "auth", "backingStore"];
+    before.extend(edits.remove_children(disk, &gone));
     before
 }
 
