@@ -67,7 +67,7 @@ async fn try_once(control: &Control, entry: &Entry, told: &mut Option<Problem>) 
                 entry.phase = phase;
                 entry.without_back = without_back;
             });
-            control.disk_sockets().settle();
+            control.disk_sockets().settle_disk(name);
             has_all
         }
         Err(problem) => {

@@ -175,7 +175,7 @@ impl Control {
             entry.phase = phase;
             entry.without_back = without_back;
         });
-        self.disk_sockets.settle();
+        self.disk_sockets.settle_disk(&entry.config.name);
         let opened = self.disk_sockets.is_open(&entry.config);
         if let Err(problem) = opened.and_then(|()| self.remembered.write_disks(&self.registry)) {
             // An attachment that its VM cannot reach, or that would not survive a restart, is none.

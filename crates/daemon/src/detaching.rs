@@ -102,7 +102,7 @@ impl Control {
             return Err(problem);
         }
         self.registry().remove(entry);
-        self.disk_sockets().settle();
+        self.disk_sockets().settle_disk(name);
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl Control {
         if gone.is_err() {
             // It is served as before.
             stay();
-            self.disk_sockets().settle();
+            self.disk_sockets().settle_disk(name);
         }
         gone
     }
@@ -162,7 +162,7 @@ impl Control {
     pub(super) async fn let_go(&self, entry: &Entry, dirty: OfDirty) -> Result<(), Problem> {
         let name = &entry.config.name;
         let id = entry.id;
-        self.disk_sockets().settle();
+        self.disk_sockets().settle_disk(name);
         let shard = self.shards().of(entry)?;
         let detaching = shard.ask(|handle, reply| handle.detach(id, of_dirty(dirty), reply));
         let detached = step("cache detach", detaching).await;
@@ -200,7 +200,7 @@ async fn take_back(control: &Control, mut entry: Entry, why: Problem) -> Problem
     {
         Ok(phase) => {
             control.registry().set_phase(&entry, phase);
-            control.disk_sockets().settle();
+            control.disk_sockets().settle_disk(&name);
             tracing::warn!(event = EventKind::DiskStays.word(),
                 disk = %name, reason = why.in_a_line(), "a disk stays attached");
             why

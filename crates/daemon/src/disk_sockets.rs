@@ -2,7 +2,7 @@
 //! goes.
 //!
 //! ```text
-//!   disk attached, VM's images changed ─► settle() ─► sockets opened and closed
+//!   disk attached ─► settle_disk() ─► sockets opened and closed ◄─ settle() ◄─ VM's images changed
 //!                                                        │ accepted
 //!                              vhost-user ◄──────────────┴──────────────► NBD
 //!                  ShardHandle::connect                   nbd::Server with this disk as its only export
@@ -13,14 +13,14 @@
 //! attached at run time; at a start it is, since it may be needed otherwise: that is logged, shown
 //! with the disk, and tried again at the next change.
 //!
-//! Invariant: a path leads to one disk as long as that disk is there, whatever becomes of others. A
-//! VM's QEMU connects again and again to the path that it was given; were it handed to another disk,
-//! the VM would go on with that one's bytes. So a disk claims its path before it is opened, and one
-//! that comes to a path that is claimed has no socket until it is attached anew.
+//! A disk claims its path before it is opened ([`Paths`]), and one that comes to a path that is claimed has no socket
+//! until it is attached anew. A change of one disk costs the same however many others there are.
 
 mod accept;
+mod paths;
 
 use accept::{Guests, accept};
+use paths::{Paths, of_disk};
 
 use super::exports::DiskExports;
 use super::registry::{Entry, Phase, Registry};
@@ -33,9 +33,10 @@ use api::problem::ProblemKind;
 use api::types::Problem;
 use configuration::{DiskConfig, Name, NbdConfig, VhostUserConfig, serial, vhost_socket};
 use nbd_server::{self as nbd, Server, TlsOffer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
+use std::mem;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,6 +74,18 @@ struct SocketKey {
     reader: Option<Name>,
 }
 
+impl SocketKey {
+    /// Before all sockets of a disk, in their order.
+    fn first(disk: &Name) -> Self {
+        Self {
+            disk: disk.clone(),
+            serial: 0,
+            protocol: Protocol::VhostUser,
+            reader: None,
+        }
+    }
+}
+
 /// An open socket, or why there is none.
 struct DiskSocket {
     shown: VhostSocket,
@@ -108,13 +121,13 @@ impl DiskSocket {
 }
 
 /// A socket that a disk is to have, now or when it has been opened.
-struct Claim {
+struct Claim<'e> {
     key: SocketKey,
-    entry: Entry,
+    entry: &'e Entry,
     path: PathBuf,
 }
 
-impl Claim {
+impl Claim<'_> {
     /// Whose VM connects there.
     fn vm(&self) -> Name {
         let reader = self.key.reader.clone();
@@ -128,9 +141,10 @@ fn is_of(path: &Path, disk: &Name) -> String {
 
 #[derive(Default)]
 struct State {
+    paths: Paths,
     open: BTreeMap<SocketKey, DiskSocket>,
-    /// Who came to a path that another disk had claimed: it does not get it when that one goes.
-    barred: BTreeMap<SocketKey, Name>,
+    /// Disks with a socket that could not be opened.
+    shut: BTreeSet<Name>,
     is_closed: bool,
 }
 
@@ -187,78 +201,104 @@ impl DiskSockets {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens and closes sockets until they are those that should be.
+    /// Opens and closes sockets until all are those that should be.
     pub(super) fn settle(&self) {
         let mut state = self.lock();
-        let claims = self.decided(&mut state);
-        let is_wanted = |claim: &&Claim| {
-            !state.is_closed
-                && matches!(
-                    claim.entry.phase,
-                    Phase::Attached { .. } | Phase::Standby { .. }
-                )
+        let mut entries = self.registry.all();
+        let there: BTreeSet<&Name> = entries.iter().map(|entry| &entry.config.name).collect();
+        let with_sockets = state.open.keys().map(|key| &key.disk);
+        let with_sockets: BTreeSet<&Name> = with_sockets.chain(state.paths.disks()).collect();
+        let gone: Vec<Name> = with_sockets.difference(&there).copied().cloned().collect();
+        // Closed first, so that who takes their place finds the paths free; then who was there first.
+        for name in gone {
+            self.settle_one(&mut state, &name, None);
+        }
+        entries.sort_by_key(|entry| entry.serial);
+        for entry in &entries {
+            self.settle_one(&mut state, &entry.config.name, Some(entry));
+        }
+    }
+
+    /// Opens and closes sockets until those of this disk are the ones that should be. Sockets of others that could not
+    /// be opened are tried again.
+    pub(super) fn settle_disk(&self, name: &Name) {
+        let mut state = self.lock();
+        let mut names = mem::take(&mut state.shut);
+        names.insert(name.clone());
+        for name in names {
+            let entry = self.registry.get(&name);
+            self.settle_one(&mut state, &name, entry.as_ref());
+        }
+    }
+
+    fn settle_one(&self, state: &mut State, name: &Name, entry: Option<&Entry>) {
+        let claims = entry.map_or_else(Vec::new, |entry| self.claims(entry));
+        self.claim(state, name, &claims);
+        let is_served =
+            |entry: &Entry| matches!(entry.phase, Phase::Attached { .. } | Phase::Standby { .. });
+        let is_wanted = !state.is_closed && entry.is_some_and(is_served);
+        let wanted = if is_wanted { claims.as_slice() } else { &[] };
+        let stays = |key: &SocketKey, socket: &DiskSocket| {
+            socket.accepting.is_some() && wanted.iter().any(|claim| claim.key == *key)
         };
-        let wanted: BTreeMap<&SocketKey, &Claim> = claims
-            .iter()
-            .filter(is_wanted)
-            .map(|claim| (&claim.key, claim))
+        let closing: Vec<SocketKey> = of_disk(&state.open, name)
+            .filter(|(key, socket)| !stays(key, socket))
+            .map(|(key, _)| key.clone())
             .collect();
         // Closed first, so that a disk that was attached anew finds its path free.
-        state
-            .open
-            .retain(|key, socket| wanted.contains_key(key) && socket.accepting.is_some());
-        for (key, claim) in wanted {
-            if state.open.contains_key(key) {
+        for key in closing {
+            state.open.remove(&key);
+        }
+        state.shut.remove(name);
+        for claim in wanted {
+            if state.open.contains_key(&claim.key) {
                 continue;
             }
-            let socket = match state.barred.get(key) {
+            let socket = match state.paths.barred_by(&claim.key) {
                 Some(other) => DiskSocket::shut(&claim.path, claim.vm(), is_of(&claim.path, other)),
                 None => self.open(claim),
             };
-            state.open.insert(key.clone(), socket);
+            if socket.accepting.is_none() {
+                state.shut.insert(name.clone());
+            }
+            state.open.insert(claim.key.clone(), socket);
         }
     }
 
-    /// All claims; who comes to a path that is another's is barred from it.
-    fn decided(&self, state: &mut State) -> Vec<Claim> {
-        let mut claims = self.all_claims(|_| true);
-        // Who has it keeps it; then who was there first.
-        let has_it = |claim: &Claim| {
-            let socket = state.open.get(&claim.key);
-            socket.is_some_and(|socket| socket.accepting.is_some())
-        };
-        claims.sort_by_key(|claim| (!has_it(claim), claim.key.serial));
-        let is_there = |key: &SocketKey| claims.iter().any(|claim| claim.key == *key);
-        state.barred.retain(|key, _| is_there(key));
-        let mut owners: BTreeMap<&Path, &Name> = BTreeMap::new();
-        for claim in &claims {
-            if state.barred.contains_key(&claim.key) {
-                continue;
-            }
-            match owners.get(claim.path.as_path()) {
-                Some(owner) => {
-                    let (disk, reason) = (&claim.entry.config.name, is_of(&claim.path, owner));
-                    let protocol = claim.key.protocol;
-                    tracing::error!(%disk, reason, "the disk has no {protocol} socket");
-                    state.barred.insert(claim.key.clone(), (*owner).clone());
-                }
-                None => {
-                    owners.insert(&claim.path, &claim.entry.config.name);
-                }
+    /// Lets a disk have these paths and no others; one that another disk has is told.
+    fn claim(&self, state: &mut State, name: &Name, claims: &[Claim<'_>]) {
+        let sockets: Vec<(SocketKey, PathBuf)> = claims
+            .iter()
+            .map(|claim| (claim.key.clone(), claim.path.clone()))
+            .collect();
+        let barred = state
+            .paths
+            .claim(name, &sockets, |owner| self.is_there(owner));
+        for (key, owner) in barred {
+            if let Some(claim) = claims.iter().find(|claim| claim.key == key) {
+                let (reason, protocol) = (is_of(&claim.path, &owner), key.protocol);
+                tracing::error!(disk = %name, reason, "the disk has no {protocol} socket");
             }
         }
-        claims
     }
 
-    /// Why a disk that has been reserved cannot have the sockets that it is to have.
+    fn is_there(&self, key: &SocketKey) -> bool {
+        self.registry.has(&key.disk, key.serial)
+    }
+
+    /// Lets a disk that has been reserved claim the paths of its sockets.
     ///
     /// # Errors
-    /// If one of their paths is claimed by another disk.
+    /// If another disk has claimed one of them.
     pub(super) fn may_attach(&self, entry: &Entry) -> Result<(), Problem> {
-        let others = self.all_claims(|other| other.config.name != entry.config.name);
-        for claim in self.claims(entry) {
-            if let Some(other) = others.iter().find(|other| other.path == claim.path) {
-                let detail = is_of(&claim.path, &other.entry.config.name);
+        let mut state = self.lock();
+        let claims = self.claims(entry);
+        for claim in &claims {
+            let owner = state.paths.owner(&claim.path);
+            let is_other =
+                |owner: &&SocketKey| owner.disk != claim.key.disk && self.is_there(owner);
+            if let Some(owner) = owner.filter(is_other) {
+                let detail = is_of(&claim.path, &owner.disk);
                 let remedy = match claim.key.protocol {
                     Protocol::VhostUser => {
                         "give it a path of its own: --vhost-socket PATH, or --vhost-socket off"
@@ -268,6 +308,7 @@ impl DiskSockets {
                 return Err(Problem::new(ProblemKind::Invalid, detail).with_remedy(remedy));
             }
         }
+        self.claim(&mut state, &entry.config.name, &claims);
         Ok(())
     }
 
@@ -310,21 +351,12 @@ impl DiskSockets {
 
     fn shown(&self, disk: &Name, protocol: Protocol) -> Vec<VhostSocket> {
         let state = self.lock();
-        let all = state.open.iter();
-        let theirs = all.filter(|(key, _)| key.disk == *disk && key.protocol == protocol);
-        theirs.map(|(_, socket)| socket.shown.clone()).collect()
-    }
-
-    /// The sockets that these disks are to have. Most disks of many may have none.
-    fn all_claims(&self, of: impl Fn(&Entry) -> bool) -> Vec<Claim> {
-        let claims = self
-            .registry
-            .select(|entry| of(entry).then(|| self.claims(entry)));
-        claims.into_iter().flatten().collect()
+        let all = of_disk(&state.open, disk).filter(|(key, _)| key.protocol == protocol);
+        all.map(|(_, socket)| socket.shown.clone()).collect()
     }
 
     /// The sockets that a disk is to have.
-    fn claims(&self, entry: &Entry) -> Vec<Claim> {
+    fn claims<'e>(&self, entry: &'e Entry) -> Vec<Claim<'e>> {
         let disk = &entry.config;
         let readers: Vec<Option<Name>> = if disk.shared {
             let vms = self.vms.names().into_iter();
@@ -341,7 +373,7 @@ impl DiskSockets {
                 protocol,
                 reader,
             },
-            entry: entry.clone(),
+            entry,
             path,
         };
         let vhost = readers.into_iter().filter_map(|reader| {
@@ -354,7 +386,7 @@ impl DiskSockets {
             .collect()
     }
 
-    fn open(&self, claim: &Claim) -> DiskSocket {
+    fn open(&self, claim: &Claim<'_>) -> DiskSocket {
         let path = claim.path.as_path();
         let opened = match claim.key.protocol {
             Protocol::VhostUser => self.open_vhost(claim),
@@ -377,7 +409,7 @@ impl DiskSockets {
         }
     }
 
-    fn open_vhost(&self, claim: &Claim) -> Result<Accepting, String> {
+    fn open_vhost(&self, claim: &Claim<'_>) -> Result<Accepting, String> {
         let (disk, path) = (&claim.entry.config, claim.path.as_path());
         if let Some(directory) = self.config.directory.0.as_ref()
             && path.parent() == Some(&directory.0)
@@ -408,7 +440,7 @@ impl DiskSockets {
         })
     }
 
-    fn open_nbd(&self, claim: &Claim) -> Result<Accepting, String> {
+    fn open_nbd(&self, claim: &Claim<'_>) -> Result<Accepting, String> {
         let NbdSockets {
             config,
             server,

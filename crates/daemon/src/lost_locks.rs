@@ -87,7 +87,7 @@ async fn lose(control: &Arc<Control>, entry: &Entry, watch: &Watch, reason: &str
     let name = &entry.config.name;
     tracing::error!(event = EventKind::DiskLetGo.word(),
         disk = %name, reason, "the disk is let go");
-    control.disk_sockets().settle();
+    control.disk_sockets().settle_disk(name);
     let detached = match control.shards().of(entry) {
         Ok(shard) => {
             shard
@@ -122,7 +122,7 @@ async fn lose(control: &Arc<Control>, entry: &Entry, watch: &Watch, reason: &str
             control
                 .registry()
                 .update(entry, |entry| entry.phase = Phase::Attached { geometry });
-            control.disk_sockets().settle();
+            control.disk_sockets().settle_disk(name);
             false
         }
     }

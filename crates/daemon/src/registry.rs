@@ -188,6 +188,13 @@ impl Registry {
         self.lock().get(name).cloned()
     }
 
+    /// Whether this attachment of a disk is there.
+    pub(super) fn has(&self, name: &Name, serial: u64) -> bool {
+        self.lock()
+            .get(name)
+            .is_some_and(|entry| entry.serial == serial)
+    }
+
     /// A copy of a disk's entry, for an operator who named it.
     ///
     /// # Errors

@@ -360,7 +360,9 @@ async fn attach_disks(
         let name = disk.name.clone();
         let (moves, follows) = (disk.moves(), disk.follows());
         // In their order, so that two that claim the same come out alike at every start.
-        match control.reserve(disk, source) {
+        let reserved = control.reserve(disk, source);
+        control.disk_sockets().settle_disk(&name);
+        match reserved {
             Ok(entry) if moves => {
                 let Some(roaming) = roaming.clone() else {
                     continue;

@@ -322,7 +322,8 @@ impl Steps {
             geometry: self.geometry,
         };
         self.control.registry().set_phase(&self.entry, phase);
-        self.control.disk_sockets().settle();
+        let name = &self.entry.config.name;
+        self.control.disk_sockets().settle_disk(name);
     }
 
     async fn ask(&self, send: impl FnOnce(&ShardHandle, Reply<()>)) -> bool {
