@@ -4,7 +4,7 @@
 //! recovers from flash and origin of the same moment has everything that was promised by then, and
 //! brings it to the origin. Once with numbered versions, once with a guest's ext4 and database.
 //!
-//! `HEARTH_CUTS=1000 cargo nextest run -p e2e --profile long -E 'binary(back_recorded)'` is the long
+//! `HEARTH_CUTS=1000 cargo nextest run -p e2e --profile long back_recorded::` is the long
 //! form.
 
 use std::path::Path;

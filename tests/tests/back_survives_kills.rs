@@ -3,7 +3,7 @@
 //! in the end the origin has all of it. Once by a client of our own, which knows what was answered up
 //! to the kill; once by fio, whose record of it is some milliseconds older than the kill.
 //!
-//! `HEARTH_KILLS=300 cargo nextest run -p e2e --profile long -E 'binary(back_survives_kills)'` is the
+//! `HEARTH_KILLS=300 cargo nextest run -p e2e --profile long back_survives_kills::` is the
 //! long form.
 
 use std::time::Duration;

@@ -4,7 +4,7 @@
 //! origin alone, the disk as Hearth serves it, and what a fresh boot makes of it, which has every
 //! transaction that was answered as committed.
 //!
-//! `HEARTH_LIVES=30 cargo nextest run -p e2e --profile long -E 'binary(guest_database)'` is the long
+//! `HEARTH_LIVES=30 cargo nextest run -p e2e --profile long guest_database::` is the long
 //! form.
 
 use std::process::Command;

@@ -2,7 +2,7 @@
 //! off: what the origin has then is a sound file system, and a sound database with every transaction that was answered as
 //! committed.
 //!
-//! `HEARTH_MOVES=40 cargo nextest run -p e2e --profile long -E 'binary(guest_database_roams)'` is the long form.
+//! `HEARTH_MOVES=40 cargo nextest run -p e2e --profile long guest_database_roams::` is the long form.
 
 #![allow(clippy::print_stdout, reason = "the figures of the long form")]
 

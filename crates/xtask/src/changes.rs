@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use crate::git;
+use crate::{git, scenarios};
 
 /// Where one's own changes begin if no revision is given: the first of these that exists.
 const BASES: [&str; 3] = ["main@{upstream}", "origin/main", "main"];
@@ -156,7 +156,7 @@ fn note(package: &Package, file: &str, concerned: &mut Concerned) {
     let test = file
         .strip_prefix("tests/tests/")
         .and_then(|name| name.strip_suffix(".rs"));
-    if package.name == END_TO_END {
+    if package.name == END_TO_END && file != scenarios::PROGRAM {
         concerned.end_to_end.extend(test.map(str::to_owned));
     }
 }

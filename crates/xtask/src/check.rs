@@ -125,11 +125,8 @@ fn steps_for(concerned: &Concerned, end_to_end: Option<&str>) -> Vec<Step> {
         steps.push(("programs", build));
     }
     if !concerned.end_to_end.is_empty() {
-        let files = concerned
-            .end_to_end
-            .iter()
-            .flat_map(|name| ["--test", name.as_str()]);
-        let files = files.map(str::to_owned).collect();
+        let files = concerned.end_to_end.iter();
+        let files = files.map(|name| format!("{name}::")).collect();
         steps.push((
             "end-to-end tests that changed",
             [nextest.clone(), files].concat(),
@@ -195,7 +192,7 @@ mod tests {
             lines(&["e2e"], &["kill_amid"], Some("vhost"))[1..],
             [
                 "cargo build --locked --workspace --bins",
-                "cargo nextest run --locked --no-tests pass --package e2e --test kill_amid",
+                "cargo nextest run --locked --no-tests pass --package e2e kill_amid::",
                 "cargo nextest run --locked --no-tests pass --package e2e vhost",
             ]
         );
