@@ -93,14 +93,17 @@ if [ "$what" = all ] && [ ! -x "$openapi/bin/openapi-spec-validator" ]; then
     /usr/bin/python3 -m venv "$openapi"
     "$openapi/bin/pip" install --quiet --disable-pip-version-check openapi-spec-validator==0.9.0
 fi
-# Makers of packages.
+# Makers of packages. Not optimized, since each is built for minutes and runs for seconds, except what compresses, which
+# is of C.
+makers=target/tools/packages
 if [ "$what" = all ] || [ "$what" = packages ]; then
     for tool in cargo-deb@3.8.0 cargo-generate-rpm@0.21.1 cargo-cyclonedx@0.5.9; do
-        [ -x "target/tools/packages/bin/${tool%@*}" ] && continue
+        [ -x "$makers/bin/${tool%@*}" ] && continue
         echo "setup: installing ${tool%@*} (a minute, once)"
-        CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=false \
-            cargo install --locked --quiet --debug --root target/tools/packages "$tool"
+        CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0 CFLAGS=-O2 \
+            cargo install --locked --quiet --debug --root "$makers" --target-dir "$makers/build" "$tool"
     done
+    rm -rf "$makers/build"
 fi
 if [ "$what" = developer ]; then
     cargo deny --version >/dev/null 2>&1 || cargo install --locked --quiet cargo-deny
