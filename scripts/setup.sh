@@ -97,7 +97,7 @@ fi
 # is of C.
 makers=target/tools/packages
 if [ "$what" = all ] || [ "$what" = packages ]; then
-    for tool in cargo-deb@3.8.0 cargo-generate-rpm@0.21.1 cargo-cyclonedx@0.5.9; do
+    for tool in cargo-deb@3.8.0 cargo-cyclonedx@0.5.9; do
         [ -x "$makers/bin/${tool%@*}" ] && continue
         echo "setup: installing ${tool%@*} (a minute, once)"
         CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0 CFLAGS=-O2 \

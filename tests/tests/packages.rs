@@ -70,7 +70,8 @@ fn check_rpm(name: &str, rpm: &Path) -> anyhow::Result<()> {
     for line in query(rpm, &["--queryformat", format])?.lines() {
         let sound = line == "-rw-r----- root:root cn /etc/hearth/hearth.toml"
             || line.starts_with("-rw-r--r-- root:root ")
-            || line.starts_with("-rwxr-xr-x root:root ");
+            || line.starts_with("-rwxr-xr-x root:root ")
+            || line.starts_with("drwxr-xr-x root:root ");
         ensure!(sound, "{line}");
     }
     let scripts = query(rpm, &["--scripts"])?;
@@ -102,8 +103,13 @@ fn debian_and_rpm_packages_have_the_files_that_make_install_puts_in_place() {
             let of_deb = files(&of_deb);
             let of_deb: BTreeSet<_> = of_deb.iter().filter_map(|it| in_rpm(it, name)).collect();
             let rpm = packages.file(name, "rpm")?;
-            let of_rpm = query(&rpm, &["--list"])?;
-            ensure!(of_deb == files(&of_rpm), "{of_deb:#?}\n{of_rpm}");
+            let of_rpm = query(&rpm, &["--queryformat", "[%{FILEMODES:perms} %{FILENAMES}\n]"])?;
+            let of_rpm: BTreeSet<_> = of_rpm
+                .lines()
+                .filter(|line| !line.starts_with('d'))
+                .filter_map(|line| Some(line.split_once(' ')?.1.to_owned()))
+                .collect();
+            ensure!(of_deb == of_rpm, "{of_deb:#?}\n{of_rpm:#?}");
             check_rpm(name, &rpm)?;
             run(Command::new("rpm")
                 .args(["--checksig", "--nosignature"])
