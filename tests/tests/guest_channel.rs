@@ -18,8 +18,9 @@ use units::{Bytes, Offset};
 const DISK: &str = "disk";
 /// How long a flood lasts.
 const FLOOD: Duration = Duration::from_secs(2);
-/// Of a core, what the daemon may use for one that floods it.
-const CPU_MAX: f64 = 0.1;
+/// Of a core, what the daemon may use for one that floods it. About a tenth is what it uses; one that answered
+/// all that comes would use a whole one on any machine.
+const CPU_MAX: f64 = 0.5;
 
 fn settings(lab: &Lab, image: &Image) -> anyhow::Result<(HearthSettings, PathBuf)> {
     let flash = Flash::format(lab, "flash.img", 256)?;
