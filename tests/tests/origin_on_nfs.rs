@@ -50,7 +50,8 @@ fn on_server(machine: &mut NfsMachine, block: u64) -> anyhow::Result<String> {
     ))
 }
 
-/// The server is away for a while: what is cached is served, and the rest fails in time.
+/// The server is away for a while: what is cached is served, and the rest fails in time. Under a hard mount it is away for so long
+/// that the disk is let go, and attached again with a write of before still under way.
 fn goes_and_comes(machine: &mut NfsMachine, mount: &str, round: u64) -> anyhow::Result<()> {
     machine.mount("one", mount)?;
     machine.serve("one", DISKS)?;
@@ -88,7 +89,17 @@ assert h.pread(1 << 20, 0)[:6] == b'origin'
     }
     let shown = machine.hearth("one", "disk show disk")?;
     ensure!(shown["origin_connected"] == false, "{shown}");
+    if mount == "hard" {
+        // After a minute another host may have the file's lock.
+        let reason = wait_for(machine, "one", "waiting")?;
+        ensure!(
+            reason.contains("not known whether another host"),
+            "{reason}"
+        );
+        ensure!(machine.nbdsh("one", DISK, "pass").is_err());
+    }
     machine.join("one")?;
+    wait_for(machine, "one", "attached")?;
     wait_until("the origin to answer again", LONG, || {
         Ok(machine.hearth("one", "disk show disk")?["origin_connected"] == true)
     })?;

@@ -103,7 +103,10 @@ fn debian_and_rpm_packages_have_the_files_that_make_install_puts_in_place() {
             let of_deb = files(&of_deb);
             let of_deb: BTreeSet<_> = of_deb.iter().filter_map(|it| in_rpm(it, name)).collect();
             let rpm = packages.file(name, "rpm")?;
-            let of_rpm = query(&rpm, &["--queryformat", "[%{FILEMODES:perms} %{FILENAMES}\n]"])?;
+            let of_rpm = query(
+                &rpm,
+                &["--queryformat", "[%{FILEMODES:perms} %{FILENAMES}\n]"],
+            )?;
             let of_rpm: BTreeSet<_> = of_rpm
                 .lines()
                 .filter(|line| !line.starts_with('d'))

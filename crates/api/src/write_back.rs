@@ -151,8 +151,8 @@ pub struct KeptOnFlash {
     pub dirty_bytes: u64,
     /// Why its dirty log does not go to the origin without the operator.
     pub locked: Option<String>,
-    /// Where its owner's record is, if it has one.
-    pub owner_record: String,
+    /// Where its owner's record is, if it has one. Null until the origin's file system has said so.
+    pub owner_record: Option<String>,
     /// Whether its data key is in the state directory.
     pub has_data_key: bool,
 }

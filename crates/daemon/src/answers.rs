@@ -3,7 +3,6 @@
 use super::keys;
 use super::registry::{Entry, Phase};
 use super::scrub_records;
-use super::settings;
 use super::shards::{Pulse, Shard};
 use api::front_ends::{RequestMemory, VhostUser};
 use api::limits::DiskLimits;
@@ -16,7 +15,7 @@ use api::write_back::{DestageState, KeptOnFlash, WriteBackSettings, WriteBackSta
 use cache::{DropReason, Mode};
 use configuration::{canonical_origin, serial};
 use frontend::budget::BudgetStatus;
-use shard::{Folders, Histogram, OwnerFile, RequestTimes, ShardStatus};
+use shard::{Folders, Histogram, RequestTimes, ShardStatus};
 use std::num::NonZeroU64;
 use throttle::{Limits, Throttled};
 use units::{Duration, Instant};
@@ -158,17 +157,17 @@ fn filled(bare: CacheStatus, status: &ShardStatus) -> CacheStatus {
     }
 }
 
-/// What the flash of its cache has of a disk that is not attached; none if that is not known.
+/// What the flash of its cache has of a disk that is not attached; none if that is not known. Asks no file system of an
+/// origin, which may not answer.
 pub(super) fn kept(entry: &Entry, shard: &ShardStatus, folders: &Folders) -> Option<KeptOnFlash> {
     let kept = shard.kept.as_ref()?;
     let kept = kept.iter().find(|kept| kept.id == entry.id);
-    let spec = settings::origin(&entry.config.origin);
-    let owner = OwnerFile::new(entry.id, &spec, folders, entry.cache.as_str());
+    let record = entry.record.as_ref();
     Some(KeptOnFlash {
         cached_blocks: kept.map_or(0, |kept| kept.cached_blocks),
         dirty_bytes: kept.map_or(0, |kept| kept.dirty.get()),
         locked: kept.and_then(|kept| Some(kept.locked?.to_string())),
-        owner_record: owner.path().display().to_string(),
+        owner_record: record.map(|path| path.display().to_string()),
         has_data_key: keys::key_store(&folders.state).has(entry.id),
     })
 }

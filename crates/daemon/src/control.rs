@@ -219,6 +219,7 @@ impl Control {
             serial: 0,
             without_back: None,
             owes: None,
+            record: None,
             phase: Phase::Attaching,
             config: disk,
         };

@@ -1,8 +1,10 @@
 //! From a disk's configuration to a disk that its shard serves: reaching the origin and reading the
 //! owner's record may take long, so both happen on a thread that may wait.
 
+use super::dirty_room::room_for_dirty;
 use super::keys;
 use super::lock_watch::Watch;
+use super::looking::{self, Places};
 use super::problems::{owed, problem, refused};
 use super::recording::Recordings;
 use super::registry::{Entry, Phase, Registry};
@@ -14,7 +16,7 @@ use api::problem::ProblemKind;
 use api::types::Problem;
 use at_rest::DataKey;
 use cache::{OwnerRecord, Tenure};
-use configuration::{Auto, DiskConfig, Name, OriginPlace, WritePolicy, dirty_max};
+use configuration::{DiskConfig, Name, WritePolicy};
 use events::EventKind;
 use origin::{ImageFormat, Keeping, Opened, OriginSpec};
 use shard::{DiskSpec, Holder, Owner, OwnerError, OwnerFile, ShardError};
@@ -167,13 +169,13 @@ impl Opener {
         let origin = settings::origin(&entry.config.origin);
         let beside = match reads {
             Place::Lender => None,
-            Place::Origin => Some(open_beside(origin.clone()).await?),
+            Place::Origin => Some(open_beside(origin).await?),
         };
         // Nothing is written there while the disk is another host's.
-        let owner = OwnerFile::new(entry.id, &origin, &folders, &entry.cache.to_string());
-        let looking = owner.clone();
-        let looking = tokio::task::spawn_blocking(move || looking.load());
-        let found = looking.await.map_err(|error| failed(chain(&error)))?;
+        let owner = looking::owner_file(entry, folders).await?;
+        let loaded = owner.clone();
+        let loading = tokio::task::spawn_blocking(move || loaded.load());
+        let found = loading.await.map_err(|error| failed(chain(&error)))?;
         let found = found.map_err(|error| problem(&entry.config.name, &error.into()))?;
         let room = self.room_for_dirty(entry, &entry.config).ok();
         let spec = DiskSpec {
@@ -235,13 +237,11 @@ impl Opener {
         taking: Option<Taking>,
     ) -> Result<Phase, Unattached> {
         keys::may_fetch(&entry.config, entry.source)?;
-        let origin = entry.config.origin.clone();
-        let looking = tokio::task::spawn_blocking(move || OriginPlace::of(&origin));
-        let place = match looking.await {
-            Ok(place) => place,
-            Err(error) => return Err(Problem::new(ProblemKind::Origin, chain(&error)).into()),
-        };
-        self.registry.claim_origin(entry, place)?;
+        let folders = self.remembered.dir().folders();
+        let Places { origin, record } = looking::places(entry, folders).await?;
+        self.registry
+            .update(entry, |entry| entry.record = Some(record));
+        self.registry.claim_origin(entry, origin)?;
         let attached = self.open_claimed(entry, policy, taking).await;
         if attached.is_err() {
             self.registry.give_origin_back(entry);
@@ -377,12 +377,9 @@ impl Opener {
         entry: &Entry,
         ask: impl FnOnce(&OwnerFile) -> Result<T, OwnerError> + Send + 'static,
     ) -> Result<T, Problem> {
-        let origin = settings::origin(&entry.config.origin);
         let folders = self.remembered.dir().folders();
-        let (id, cache) = (entry.id, entry.cache.to_string());
-        let asking = tokio::task::spawn_blocking(move || {
-            ask(&OwnerFile::new(id, &origin, &folders, &cache))
-        });
+        let owner = looking::owner_file(entry, folders).await?;
+        let asking = tokio::task::spawn_blocking(move || ask(&owner));
         let asked = asking.await.map_err(|error| failed(chain(&error)))?;
         asked.map_err(|error| problem(&entry.config.name, &error.into()))
     }
@@ -446,42 +443,6 @@ impl Opener {
             self.recordings.tap(entry, shard).await;
         }
     }
-}
-
-/// How long the dirty log of a disk may be in its cache, with other settings than it has: see [`Opener::room_for_dirty`].
-pub(super) fn room_for_dirty(
-    (registry, shards): (&Registry, &Shards),
-    entry: &Entry,
-    wanted: &DiskConfig,
-) -> Result<Bytes, Problem> {
-    let flash = shards.of(entry)?.flash();
-    let own = wanted.write_back.dirty_max.0;
-    let Some(flash) = flash.filter(|_| wanted.write_policy == WritePolicy::Back) else {
-        return Ok(match own {
-            Auto::Fixed(bytes) => bytes,
-            Auto::Auto => cache::WriteBack::default().dirty_max,
-        });
-    };
-    let others = registry.before(entry);
-    // Who does not fit is not attached, and takes nothing from those behind it.
-    let mut placed: Vec<(&Name, Auto<Bytes>)> = Vec::new();
-    let backs = others.iter().filter(|other| {
-        other.cache == entry.cache && other.config.write_policy == WritePolicy::Back
-    });
-    let backs = backs.map(|other| (&other.config.name, other.config.write_back.dirty_max.0));
-    for (name, other) in backs {
-        placed.push((name, other));
-        if dirty_max(other, &entry.cache, flash.device, &placed).is_err() {
-            placed.pop();
-        }
-    }
-    placed.push((&wanted.name, own));
-    dirty_max(own, &entry.cache, flash.device, &placed).map_err(|message| {
-        let name = &wanted.name;
-        Problem::new(ProblemKind::Invalid, message).with_remedy(format!(
-            "less for it or others: hearth disk set {name} --dirty-max SIZE; or no write-back: hearth disk set {name} --write-policy through"
-        ))
-    })
 }
 
 /// The origin is an image, and Hearth serves bytes as they lie.

@@ -18,6 +18,7 @@ use api::types::{DiskSource, DiskState, Problem};
 use block_io::OriginGeometry;
 use configuration::{DiskConfig, Name, NbdConfig, OriginPlace};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -85,6 +86,8 @@ pub(super) struct Entry {
     pub(super) phase: Phase,
     /// Why its writes go through although they are to go back later; tried again until they may.
     pub(super) without_back: Option<Problem>,
+    /// Where its owner's record is or would be, once the origin's file system has said so.
+    pub(super) record: Option<PathBuf>,
     /// Why the cluster's store has yet to be told that it is attached here, if an operator had it attached without.
     pub(super) owes: Option<Problem>,
 }
@@ -343,6 +346,7 @@ mod tests {
             serial: 0,
             without_back: None,
             owes: None,
+            record: None,
             config,
         }
     }

@@ -33,7 +33,9 @@ pub use error::OpenError;
 pub use file::{ImageFormat, LockFault, LockWatch, may_be_lock_loss};
 pub use identity::Identity;
 pub use late::{KeepSockets, Keeping, KeepsNone};
-pub use open::{Opened, expect_anything, measure, open, open_beside, open_keeping, settle};
+pub use open::{
+    Opened, expect_anything, measure, open, open_beside, open_keeping, settle, within_time,
+};
 pub use spec::{Chap, FileSpec, IscsiSpec, NbdAddress, NbdSpec, OriginSpec, RbdSpec, TlsSpec};
 
 use block_io::{IoError, OriginDone, OriginGeometry, OriginOp, Token};

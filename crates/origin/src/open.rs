@@ -95,6 +95,21 @@ pub fn measure(spec: &OriginSpec) -> Result<OriginGeometry, OpenError> {
     spec.kind().measure()
 }
 
+/// Does `work`, which asks the file system of an origin that is a file: for no longer than a request may take, and at once in
+/// vain as long as somebody waits there. With other origins `work` takes as long as it takes.
+///
+/// # Errors
+/// [`OpenError::Unreachable`] if the file system does not answer.
+pub fn within_time<T: Send + 'static>(
+    spec: &OriginSpec,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, OpenError> {
+    match spec {
+        OriginSpec::File(file) => file.within(|_| Ok(work())),
+        _ => Ok(work()),
+    }
+}
+
 /// Sees that a session which has ended, of a disk that was written, leaves nothing to the next one that would not be known
 /// there, and that another host can open the origin. `is_leaving`: this process ends. May block.
 ///

@@ -29,7 +29,7 @@ impl Kind for FileSpec {
 
 impl FileSpec {
     /// Does what opening takes, for no longer than a request may.
-    fn within<T: Send + 'static>(
+    pub(crate) fn within<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, OpenError> + Send + 'static,
     ) -> Result<T, OpenError> {

@@ -1,7 +1,7 @@
 //! What becomes of a disk's dirty data when it is handed over.
 
 use super::Observer;
-use crate::opening::room_for_dirty;
+use crate::dirty_room::room_for_dirty;
 use crate::peering::Peering;
 use crate::registry::Entry;
 use api::roaming::{DirtyCheck, RoamingDisk};

@@ -248,11 +248,12 @@ fn forgotten(disk: &DiskStatus) -> String {
     } else {
         ""
     };
+    let record = kept.owner_record.as_ref();
+    let record = record.map_or_else(String::new, |path| format!(" ({path})"));
     format!(
-        "{name} is forgotten, and was not attached; {} that its origin may lack stay on the flash of cache {cache}, with its owner's record ({}){key}\n\
+        "{name} is forgotten, and was not attached; {} that its origin may lack stay on the flash of cache {cache}, with its owner's record{record}{key}\n\
          to bring them to the origin: attach the disk again, or stop the daemon: hearth recover list, then destage, export or drop",
         quantity::bytes(kept.dirty_bytes),
-        kept.owner_record,
     )
 }
 
