@@ -80,8 +80,6 @@ const CHECKS: &[Step] = &[
         ],
         environment: &[],
     },
-    // With the examples, and so with what is only for tests: clippy has looked at the libraries with those features, and
-    // without them many would be looked at again.
     Step {
         name: "documentation",
         tool: &["rustdoc"],
@@ -89,11 +87,6 @@ const CHECKS: &[Step] = &[
             "cargo",
             "doc",
             "--workspace",
-            "--features",
-            GUARDS,
-            "--lib",
-            "--bins",
-            "--examples",
             "--no-deps",
             "--document-private-items",
             "--locked",
