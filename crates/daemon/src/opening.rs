@@ -386,7 +386,8 @@ impl Opener {
 
     /// Says in the cluster's store that a disk is not attached here any more.
     pub(super) async fn release(&self, entry: &Entry) {
-        if entry.config.is_only_read() {
+        let has_store = self.remembered.dir().folders().cluster.is_some();
+        if entry.config.is_only_read() || !has_store {
             return;
         }
         let released = self.ask_record(entry, OwnerFile::release).await;
