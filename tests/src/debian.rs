@@ -27,6 +27,7 @@ impl Packages {
         let mut make = Command::new(script("packages"));
         make.args([hearth::program()?, hearth::built("hearth-guest")?]);
         make.arg(version).arg(&folder).arg(kind);
+        make.env("HEARTH_PACKAGES_FAST", "1");
         run(&mut make)?;
         Ok(Self { folder })
     }
