@@ -111,7 +111,7 @@ pub use origin::{Origin, OriginSettings, Request, RequestKind};
 pub use packaged::{PACKAGE_TOOLS, Package, has_status};
 pub use page::{OperatedPage, PAGE_TOOLS, PageAnswer};
 pub use ports::free_port;
-pub use process::{Process, monotonic, wait_until};
+pub use process::{Process, listens, monotonic, wait_until};
 pub use psk::Psk;
 pub use qmp::Qmp;
 pub use recorder::{Point, RECORDER_TOOLS, Recorder, Recording};

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::ensure;
 use serde_json::json;
 
-use crate::{Guest, GuestKit, Lab, Qmp, RoamingPair, VhostUserSettings, limits, wait_until};
+use crate::{
+    Guest, GuestKit, Lab, Qmp, RoamingPair, VhostUserSettings, limits, listens, wait_until,
+};
 
 /// What QEMUs of one guest have in common. It boots from the disk that roams.
 pub struct Migrating<'a> {
@@ -46,9 +48,7 @@ impl Migrating<'_> {
     ) -> anyhow::Result<Guest> {
         let link = self.link(name);
         let guest = self.start(pair, at, name, Some(&link), more)?;
-        wait_until("the other QEMU to listen", limits::SHORT, || {
-            Ok(link.exists())
-        })?;
+        wait_until("the other QEMU to listen", limits::SHORT, || listens(&link))?;
         Ok(guest)
     }
 

@@ -139,6 +139,23 @@ pub fn monotonic() -> f64 {
     Duration::try_from(now).map_or(0.0, |now| now.as_secs_f64())
 }
 
+/// Whether something listens at a unix socket of this network namespace. It is not enough that the socket exists: a program binds
+/// a socket before it listens, and a connection in between is refused. Nobody connects for this look.
+///
+/// # Errors
+///
+/// When the kernel's list cannot be read.
+pub fn listens(socket: &Path) -> anyhow::Result<bool> {
+    /// `__SO_ACCEPTCON` of Linux, as the list of `proc_net` shows it.
+    const LISTENING: &str = "00010000";
+    let sockets = std::fs::read_to_string("/proc/net/unix").context("the list of unix sockets")?;
+    Ok(sockets.lines().any(|line| {
+        // Number, references, protocol, flags, type, state, inode, path.
+        line.split_ascii_whitespace().nth(3) == Some(LISTENING)
+            && line.ends_with(&format!(" {}", socket.display()))
+    }))
+}
+
 /// Looks again and again until `is_so` holds.
 ///
 /// # Errors

@@ -4,7 +4,7 @@
 use anyhow::ensure;
 use e2e::{
     Etcd, GUEST_TOOLS, Guest, GuestKit, Image, LONG, Lab, RoamingPair, RoamingSettings, SHORT,
-    scenario, wait_until,
+    listens, scenario, wait_until,
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ fn qemu(
     }
     let guest = Guest::boot_as_told(lab, kit, &format!("{vm}-{host}"), STEPS, &arguments)?;
     if at == 1 {
-        wait_until("the other QEMU to listen", SHORT, || Ok(link.exists()))?;
+        wait_until("the other QEMU to listen", SHORT, || listens(&link))?;
     } else {
         // In one pass: an emulated CPU loses pages of memory when there are several.
         let parameters = json!({ "downtime-limit": 20_000 });

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, ensure};
 use e2e::{
     DiskSettings, Flash, GUEST_TOOLS, Guest, GuestKit, Hearth, HearthSettings, Image, LONG, Lab,
-    SHORT, scenario, wait_until, with_agent,
+    SHORT, listens, scenario, wait_until, with_agent,
 };
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn qemu(
     let guest = Guest::boot_as_told(lab, kit, name, &steps, &arguments)?;
     if !is_first {
         wait_until("the other QEMU to listen", SHORT, || {
-            Ok(incoming(lab, name).exists())
+            listens(&incoming(lab, name))
         })?;
     }
     Ok(guest)

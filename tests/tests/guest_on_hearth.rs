@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use e2e::{
     DiskSettings, Flash, GUEST_TOOLS, Guest, GuestKit, Hearth, HearthSettings, Image, LONG, Lab,
-    Origin, OriginSettings, Request, RequestKind, SHORT, VhostUserSettings, run, scenario,
+    Origin, OriginSettings, Request, RequestKind, SHORT, VhostUserSettings, listens, run, scenario,
     wait_until,
 };
 use serde_json::{Value, json};
@@ -260,7 +260,7 @@ fn a_guest_moves_to_another_qemu_while_it_writes() {
         );
         let target = Guest::boot_with(lab, &kit, "target", &steps, &there)?;
         let source = Guest::boot_with(lab, &kit, "source", &steps, &here)?;
-        wait_until("the target to listen", SHORT, || Ok(link.exists()))?;
+        wait_until("the target to listen", SHORT, || listens(&link))?;
         wait_until(
             "the guest to write",
             LONG,

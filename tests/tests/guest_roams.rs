@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    GUEST_TOOLS, Guest, GuestKit, LONG, Lab, Qmp, RoamingPair, RoamingSettings, SHORT, scenario,
-    wait_until,
+    GUEST_TOOLS, Guest, GuestKit, LONG, Lab, Qmp, RoamingPair, RoamingSettings, SHORT, listens,
+    scenario, wait_until,
 };
 use serde_json::json;
 
@@ -56,7 +56,7 @@ fn qemu(
     let guest = Guest::boot_as_told(lab, kit, name, STEPS, &arguments)?;
     if !is_first {
         wait_until("the other QEMU to listen", SHORT, || {
-            Ok(incoming(lab, name).exists())
+            listens(&incoming(lab, name))
         })?;
     }
     Ok(guest)

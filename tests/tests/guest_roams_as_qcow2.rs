@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    GUEST_TOOLS, Guest, GuestKit, Image, LONG, Lab, Migrating, RoamingPair, RoamingSettings, run,
-    scenario, wait_for_move, wait_until,
+    GUEST_TOOLS, Guest, GuestKit, Image, LONG, Lab, Migrating, RoamingPair, RoamingSettings,
+    listens, run, scenario, wait_for_move, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -58,7 +58,9 @@ fn qemu(
         arguments.extend(["-incoming", &incoming]);
     }
     let guest = Guest::boot_as_told(lab, kit, name, STEPS, &arguments)?;
-    wait_until("the QEMU to listen", LONG, || Ok(is_first || link.exists()))?;
+    wait_until("the QEMU to listen", LONG, || {
+        Ok(is_first || listens(&link)?)
+    })?;
     Ok(guest)
 }
 

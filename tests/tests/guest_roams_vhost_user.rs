@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::ensure;
 use e2e::{
     GUEST_TOOLS, Guest, GuestKit, LONG, Lab, RoamingPair, RoamingSettings, SHORT,
-    VhostUserSettings, run, scenario, wait_until,
+    VhostUserSettings, listens, run, scenario, wait_until,
 };
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn guest(
 
 /// Moves a running guest to the QEMU that listens at `link`, and ends the one where it was.
 fn migrate(source: Guest, link: &Path) -> anyhow::Result<u64> {
-    wait_until("the target to listen", SHORT, || Ok(link.exists()))?;
+    wait_until("the target to listen", SHORT, || listens(link))?;
     let mut monitor = source.monitor()?;
     // In one pass: an emulated CPU loses pages of memory when there are several.
     let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 2000 });
