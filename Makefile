@@ -1,11 +1,12 @@
-# Two commands are enough: `make demo` shows the product, `make test` runs every check and test.
+# Two commands are enough: `make demo` shows the product, `make test` runs every check and nearly every test.
 # Both install the Debian packages they need, if any is missing, and both can be run again and again.
 
-.PHONY: help packages install guest install-guest demo test bench setup setup-developer deny book fuzz python clean-scratch
+.PHONY: help packages install guest install-guest demo test test-all bench setup setup-developer deny book fuzz python clean-scratch
 
 help:
 	@echo 'make demo    a VM boots from a cached disk, cold then warm, with real figures (about two minutes)'
-	@echo 'make test    every check and every test; what .ci/run runs'
+	@echo 'make test    every check, and every test but nine long ones; what .ci/run runs'
+	@echo 'make test-all   every test'
 	@echo 'make install   the program, its systemd units, manual pages and completions, after cargo build --release --package hearth'
 	@echo 'make guest   the agent for guests, without libraries; make install-guest puts it, its unit and rules in place'
 	@echo 'make packages   Debian and RPM packages of both, in target/packages'
@@ -72,6 +73,11 @@ demo:
 test:
 	@scripts/setup.sh all
 	@cargo xtask ci
+
+# What `make test` leaves out, too: tests of real guests that differ in one thing from one that it runs, an example that is built.
+test-all:
+	@scripts/setup.sh all
+	CI=true cargo nextest run --no-fail-fast --workspace --features world/mutants,hearth/etcd --locked
 
 bench:
 	@scripts/setup.sh all

@@ -12,7 +12,7 @@ use anyhow::{Context, ensure};
 use e2e::{Back, Fio, LONG, Lab, Pace, Process, Versions, scenario, wait_until};
 
 /// Kills in each test unless the environment says otherwise.
-const KILLS: u32 = 12;
+const KILLS: u32 = 5;
 
 fn kills() -> anyhow::Result<u32> {
     match std::env::var("HEARTH_KILLS") {
