@@ -11,6 +11,8 @@ use tokio::net::UnixStream;
 
 /// How long a conversation may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// How often the VM is looked at until it stood still for one look.
+const LOOKS_MAX: usize = 4;
 /// Bytes of a page where QEMU does not say.
 const PAGE_BYTES: u64 = 4096;
 
@@ -41,16 +43,14 @@ impl Qmp {
     }
 
     pub(crate) async fn state(&self, vm: &str) -> Result<State, HypervisorError> {
-        let status = match self.ask(vm, "query-status", json!({})).await {
-            Ok(status) => status,
+        match self.talk(vm, "query-migrate", look).await {
+            Ok((status, migration)) => Ok(state_of(&status, &migration)),
             // No QEMU listens there: the VM is not here.
             Err(HypervisorError::Monitor { source, .. }) if is_gone(&source) => {
-                return Ok(State::default());
+                Ok(State::default())
             }
-            Err(error) => return Err(error),
-        };
-        let migration = self.ask(vm, "query-migrate", json!({})).await?;
-        Ok(state_of(&status, &migration))
+            Err(error) => Err(error),
+        }
     }
 
     /// Orders a migration to end.
@@ -72,8 +72,25 @@ impl Qmp {
         command: &'static str,
         arguments: Value,
     ) -> Result<Value, HypervisorError> {
+        let asks = async |mut monitor: Monitor| monitor.ask(command, &arguments).await;
+        self.talk(vm, command, asks).await
+    }
+
+    /// Connects, and has one conversation about a command.
+    async fn talk<T>(
+        &self,
+        vm: &str,
+        command: &'static str,
+        asks: impl AsyncFnOnce(Monitor) -> io::Result<Result<T, String>>,
+    ) -> Result<T, HypervisorError> {
         let socket = self.socket.of_vm(vm);
-        let answer = tokio::time::timeout(ANSWERS_WITHIN, converse(&socket, command, arguments));
+        let talk = async {
+            match Monitor::connect(&socket).await? {
+                Ok(monitor) => asks(monitor).await,
+                Err(said) => Ok(Err(said)),
+            }
+        };
+        let answer = tokio::time::timeout(ANSWERS_WITHIN, talk);
         let late = || {
             let said = "another program may be connected, and QEMU serves one at a time";
             Err(io::Error::new(io::ErrorKind::TimedOut, said))
@@ -91,48 +108,76 @@ fn is_gone(error: &io::Error) -> bool {
     )
 }
 
-/// What QEMU answers to a command, or why it refuses.
-async fn converse(
-    socket: &str,
-    command: &str,
-    arguments: Value,
-) -> io::Result<Result<Value, String>> {
-    let mut stream = BufReader::new(UnixStream::connect(socket).await?);
-    let greeting = line(&mut stream).await?;
-    if greeting.get("QMP").is_none() {
-        return Err(io::Error::other("what answers is not QEMU's monitor"));
+/// The run state and the migration of one moment. Between two questions a migration may come to its end: the VM would run
+/// neither here nor anywhere else. So the run state has to be the same before and after.
+async fn look(mut monitor: Monitor) -> io::Result<Result<(Value, Value), String>> {
+    let nothing = json!({});
+    let mut status = match monitor.ask("query-status", &nothing).await? {
+        Ok(status) => status,
+        Err(said) => return Ok(Err(said)),
+    };
+    for looked in 1.. {
+        let migration = match monitor.ask("query-migrate", &nothing).await? {
+            Ok(migration) => migration,
+            Err(said) => return Ok(Err(said)),
+        };
+        let after = match monitor.ask("query-status", &nothing).await? {
+            Ok(after) => after,
+            Err(said) => return Ok(Err(said)),
+        };
+        if after == status {
+            return Ok(Ok((status, migration)));
+        }
+        if looked == LOOKS_MAX {
+            break;
+        }
+        status = after;
     }
-    if let Err(said) = said(&mut stream, &json!({ "execute": "qmp_capabilities" })).await? {
-        return Ok(Err(said));
-    }
-    let command = json!({ "execute": command, "arguments": arguments });
-    said(&mut stream, &command).await
+    Err(io::Error::other("the VM's state changes with each look"))
 }
 
-async fn said(
-    stream: &mut BufReader<UnixStream>,
-    command: &Value,
-) -> io::Result<Result<Value, String>> {
-    stream.write_all(format!("{command}\n").as_bytes()).await?;
-    loop {
-        let mut said = line(stream).await?;
-        if let Some(error) = said.get("error") {
-            let text = error.get("desc").and_then(Value::as_str);
-            return Ok(Err(text.unwrap_or("without a reason").to_owned()));
-        }
-        if let Some(answer) = said.get_mut("return") {
-            return Ok(Ok(answer.take()));
-        }
-        // An event.
-    }
+/// A connection to a VM's monitor.
+struct Monitor {
+    stream: BufReader<UnixStream>,
 }
 
-async fn line(stream: &mut BufReader<UnixStream>) -> io::Result<Value> {
-    let mut line = String::new();
-    if stream.read_line(&mut line).await? == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+impl Monitor {
+    /// Connects, or gives why QEMU refuses.
+    async fn connect(socket: &str) -> io::Result<Result<Self, String>> {
+        let stream = BufReader::new(UnixStream::connect(socket).await?);
+        let mut monitor = Self { stream };
+        if monitor.line().await?.get("QMP").is_none() {
+            return Err(io::Error::other("what answers is not QEMU's monitor"));
+        }
+        let capabilities = monitor.ask("qmp_capabilities", &json!({})).await?;
+        Ok(capabilities.map(|_| monitor))
     }
-    serde_json::from_str(&line).map_err(io::Error::other)
+
+    /// What QEMU answers to a command, or why it refuses.
+    async fn ask(&mut self, command: &str, arguments: &Value) -> io::Result<Result<Value, String>> {
+        let command = json!({ "execute": command, "arguments": arguments });
+        let stream = self.stream.get_mut();
+        stream.write_all(format!("{command}\n").as_bytes()).await?;
+        loop {
+            let mut said = self.line().await?;
+            if let Some(error) = said.get("error") {
+                let text = error.get("desc").and_then(Value::as_str);
+                return Ok(Err(text.unwrap_or("without a reason").to_owned()));
+            }
+            if let Some(answer) = said.get_mut("return") {
+                return Ok(Ok(answer.take()));
+            }
+            // An event.
+        }
+    }
+
+    async fn line(&mut self) -> io::Result<Value> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        serde_json::from_str(&line).map_err(io::Error::other)
+    }
 }
 
 fn state_of(status: &Value, migration: &Value) -> State {
@@ -144,8 +189,9 @@ fn state_of(status: &Value, migration: &Value) -> State {
         status.as_str(),
         "inmigrate" | "postmigrate" | "shutdown" | "finish-migrate" | ""
     );
-    // A QEMU that was migrated to says "completed" of the migration by which it came.
-    let went = status == "postmigrate";
+    // A QEMU that was migrated to says "completed" of the migration by which it came. One that is migrated from says so
+    // shortly before it says "postmigrate".
+    let went = matches!(status.as_str(), "postmigrate" | "finish-migrate");
     State {
         runs,
         migrates: matches!(
@@ -178,6 +224,7 @@ fn left(migration: &Value) -> Option<Left> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::net::UnixListener;
 
     fn state(status: &str, migration: &str) -> State {
         state_of(
@@ -190,6 +237,9 @@ mod tests {
     fn a_vm_that_has_left_runs_here_no_more() {
         let left = state("postmigrate", "completed");
         assert!(left.completed && !left.runs && !left.migrates);
+        let leaves = state("finish-migrate", "completed");
+        assert!(leaves.completed && !leaves.runs && !leaves.migrates);
+        assert!(state("finish-migrate", "device").migrates);
         let came = state("running", "completed");
         assert!(came.runs && !came.completed);
         assert!(!state("inmigrate", "active").runs);
@@ -215,6 +265,48 @@ mod tests {
         };
         assert_eq!(left(&json!({ "ram": ram })), Some(expected));
         assert_eq!(left(&json!({ "status": "setup" })), None);
+    }
+
+    /// A monitor that gives these answers to the questions of one client, the greeting aside.
+    async fn answer(listener: UnixListener, answers: &[(&str, &str)]) {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = BufReader::new(stream);
+        let greeting = "{\"QMP\": {}}\n";
+        stream
+            .get_mut()
+            .write_all(greeting.as_bytes())
+            .await
+            .unwrap();
+        for (command, status) in [("qmp_capabilities", "")].iter().chain(answers) {
+            let mut asked = String::new();
+            stream.read_line(&mut asked).await.unwrap();
+            assert!(asked.contains(command), "{asked} instead of {command}");
+            let answer = format!("{}\n", json!({ "return": { "status": status } }));
+            stream.get_mut().write_all(answer.as_bytes()).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_migration_that_ends_between_two_questions_is_looked_at_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("v.qmp").display().to_string();
+        let listener = UnixListener::bind(&socket).unwrap();
+        let qmp = Qmp::new(Template::new(&socket), Template::new("tcp:{host}:1"));
+        let answers = [
+            ("query-status", "running"),
+            ("query-migrate", "active"),
+            ("query-status", "finish-migrate"),
+            ("query-migrate", "completed"),
+            ("query-status", "postmigrate"),
+            ("query-migrate", "completed"),
+            ("query-status", "postmigrate"),
+        ];
+        let (_, state) = tokio::join!(answer(listener, &answers), qmp.state("v"));
+        let state = state.unwrap();
+        assert!(
+            state.completed && !state.runs && !state.migrates,
+            "{state:?}"
+        );
     }
 
     #[tokio::test]
