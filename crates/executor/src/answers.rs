@@ -21,6 +21,8 @@ pub enum HostAnswer {
     },
     /// It came too late: the target has the disks.
     Granted,
+    /// It came too late: the VM has left the source.
+    Gone,
     /// How far the source is.
     Source(AtSource),
     /// How far the target is.
@@ -93,7 +95,7 @@ pub(crate) fn together(
     source: Option<HostAnswer>,
     target: Option<HostAnswer>,
 ) -> Answer {
-    use HostAnswer::{Done, Granted, Refused, Source, Target};
+    use HostAnswer::{Done, Gone, Granted, Refused, Source, Target};
 
     match (source, target) {
         (source, Some(Target(target))) if action == Action::Ask => match source {
@@ -108,6 +110,7 @@ pub(crate) fn together(
         (_, Some(Granted)) => Answer::Granted,
         (Some(Refused { .. }), _) | (_, Some(Refused { .. })) => Answer::Refused,
         (Some(Done), Some(Done)) if action != Action::Ask => Answer::Done,
+        (Some(Gone), Some(Done)) if action == Action::Withdraw => Answer::Gone,
         // Also what failed now and may be done the next time.
         _ => Answer::Silence,
     }
@@ -208,6 +211,10 @@ mod tests {
         assert_eq!(all(done(), Some(refused())), Answer::Refused);
         assert_eq!(all(Some(refused()), None), Answer::Refused);
         assert_eq!(all(done(), None), Answer::Silence);
+        let withdrawn = |target| together(Action::Withdraw, Some(HostAnswer::Gone), target);
+        assert_eq!(withdrawn(done()), Answer::Gone);
+        assert_eq!(withdrawn(None), Answer::Silence);
+        assert_eq!(withdrawn(Some(HostAnswer::Granted)), Answer::Granted);
         let failed = HostAnswer::Failed { why: String::new() };
         assert_eq!(all(Some(failed), done()), Answer::Silence);
         assert_eq!(

@@ -24,6 +24,8 @@ struct Vm {
     standby: bool,
     migrates: bool,
     granted: bool,
+    /// It is at the target, and its disks are not yet.
+    left: bool,
     starts: usize,
     /// How often a host has to be asked until the migration goes on.
     patience: usize,
@@ -47,9 +49,9 @@ impl Host {
                 }
                 vm.patience = vm.patience.saturating_sub(1);
                 HostAnswer::Source(AtSource {
-                    runs: !vm.granted,
+                    runs: !vm.granted && !vm.left,
                     migrates: vm.migrates,
-                    completed: vm.granted,
+                    completed: vm.granted || vm.left,
                     failed: None,
                     left: None,
                 })
@@ -68,7 +70,13 @@ impl Host {
                 vm.standby = true;
                 HostAnswer::Done
             }
-            (Action::Migrate, Side::Source) if !vm.granted && !vm.migrates => {
+            (Action::Withdraw, Side::Source) if vm.left => HostAnswer::Gone,
+            (Action::Migrate, Side::Target) => {
+                vm.standby = true;
+                vm.granted = vm.left;
+                HostAnswer::Done
+            }
+            (Action::Migrate, Side::Source) if !vm.granted && !vm.left && !vm.migrates => {
                 assert!(vm.standby, "it migrates to a host that is not prepared");
                 vm.migrates = true;
                 vm.starts += 1;
@@ -233,6 +241,28 @@ async fn a_cancelled_migration_leaves_the_vm_at_its_source() {
     assert_eq!(cluster.ends("v").await, Stage::RolledBack(Cause::Cancelled));
     let vm = cluster.vm.lock().unwrap();
     assert!(!vm.migrates && !vm.standby && !vm.granted, "{vm:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_after_the_vm_has_left_lets_its_disks_follow() {
+    let mut cluster = Cluster::new(Faults::default(), 1).await;
+    cluster.vm.lock().unwrap().patience = usize::MAX;
+    cluster.drive("a", false);
+    cluster.begin("v").await;
+    approve(&*cluster.store, &name("a"), "v").await.unwrap();
+    while cluster.vm.lock().unwrap().starts == 0 {
+        tokio::time::sleep(TICK).await;
+    }
+    {
+        let mut vm = cluster.vm.lock().unwrap();
+        (vm.migrates, vm.left) = (false, true);
+    }
+    cluster.hear("c").await;
+    cluster.drive("c", false);
+    cancel(&*cluster.store, &name("c"), "v").await.unwrap();
+    assert_eq!(cluster.ends("v").await, Stage::Done);
+    let vm = cluster.vm.lock().unwrap();
+    assert!(vm.granted && vm.starts == 1, "{vm:?}");
 }
 
 /// The record as a driver left it that died right after its commit.

@@ -44,6 +44,8 @@ guards::guards! {
         Fenced,
         /// A move that is late is withdrawn before its migration counts as ended.
         WithdrawFirst,
+        /// A VM that had left its source when its move was withdrawn is followed by its disks.
+        FollowTheVm,
         /// A driver whose lease is gone is replaced.
         LostDriverReplaced,
     }

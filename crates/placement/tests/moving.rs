@@ -31,6 +31,8 @@ struct Budget {
     aborts: u8,
     refusals: u8,
     cancels: u8,
+    /// VMs that are at the target some time before their disks are.
+    leaves: u8,
     /// Hosts that answer nothing any more.
     deaths: u8,
 }
@@ -87,6 +89,7 @@ enum Step {
     Doubt(usize),
     Warm,
     Grant,
+    Leave,
     End,
     Abort,
     Drain,
@@ -260,9 +263,17 @@ impl World {
     fn steps_of_hosts(&self) -> Vec<Step> {
         let hosts = &self.hosts;
         let runs = hosts.migration == Migration::Running;
+        let has_left = hosts.migration == Migration::Ended;
         let steps = [
             (hosts.has_standby && !hosts.is_warm, Step::Warm),
-            (runs && hosts.has_standby && !hosts.is_granted, Step::Grant),
+            (
+                (runs || has_left) && hosts.has_standby && !hosts.is_granted,
+                Step::Grant,
+            ),
+            (
+                runs && !hosts.is_granted && self.left.leaves > 0,
+                Step::Leave,
+            ),
             (runs && hosts.is_granted, Step::End),
             (
                 runs && !hosts.is_granted && self.left.aborts > 0,
@@ -309,6 +320,10 @@ impl World {
             Step::Doubt(at) => self.doubt(at),
             Step::Warm => self.hosts.is_warm = true,
             Step::Grant => self.hosts.is_granted = true,
+            Step::Leave => {
+                self.left.leaves -= 1;
+                self.hosts.migration = Migration::Ended;
+            }
             Step::End => self.hosts.migration = Migration::Ended,
             Step::Abort => {
                 self.left.aborts -= 1;
@@ -429,10 +444,13 @@ impl World {
                 hosts.migration = Migration::Running;
                 hosts.starts += 1;
             }
+            Action::Migrate if hosts.migration == Migration::Ended => hosts.has_standby = true,
             Action::Withdraw => {
                 hosts.has_standby = false;
-                if hosts.migration == Migration::Running {
-                    hosts.migration = Migration::Failed;
+                match hosts.migration {
+                    Migration::Running => hosts.migration = Migration::Failed,
+                    Migration::Ended => return Answer::Gone,
+                    Migration::None | Migration::Failed => {}
                 }
             }
             Action::Migrate | Action::Ask => {}
@@ -459,6 +477,10 @@ impl World {
                 self.must(migration != Migration::Running, "it migrates after the end");
                 self.must(!has_standby, "a standby is left open");
                 self.must(!is_granted, "rolled back, but the target has the disks");
+                self.must(
+                    migration != Migration::Ended,
+                    "rolled back, but the VM is at the target",
+                );
             }
             Stage::Done => self.must(is_granted && is_drained, "done, but not all is there"),
             _ => {}
@@ -570,6 +592,12 @@ fn budgets() -> Vec<Budget> {
             crashes: 1,
             ..none
         },
+        Budget {
+            leaves: 1,
+            cancels: 1,
+            crashes: 1,
+            ..none
+        },
     ]
 }
 
@@ -591,6 +619,10 @@ fn each_rule_of_the_driver_is_needed() {
         (Guard::UnknownIsRead, "a move that has ended goes on"),
         (Guard::Fenced, "a standby is left open"),
         (Guard::WithdrawFirst, "a standby is left open"),
+        (
+            Guard::FollowTheVm,
+            "rolled back, but the VM is at the target",
+        ),
         (Guard::LostDriverReplaced, "a move that nobody ends"),
     ] {
         remove(Some(guard));

@@ -143,8 +143,7 @@ impl Here {
                 })?;
                 let state = hypervisor.state(vm).await.map_err(|error| failed(&error))?;
                 if state.completed {
-                    let why = "the VM has left this host already".to_owned();
-                    return Err(HostAnswer::Failed { why });
+                    return Ok(HostAnswer::Gone);
                 }
             }
             Action::Ask => return self.source_state(hypervisor, task).await,

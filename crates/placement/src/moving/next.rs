@@ -41,6 +41,8 @@ pub enum Answer {
     Refused,
     /// It came too late: the target was granted the disks.
     Granted,
+    /// To [`Action::Withdraw`]: it came too late, the VM has left its source, and its disks are still to follow.
+    Gone,
     /// To [`Action::Ask`].
     Status(Status),
     /// A host did not answer in time. The action may have been carried out, or may yet be.
@@ -163,6 +165,9 @@ fn withdrawing(cause: Cause, news: Option<Answer>, is_late: bool) -> Next {
     match news {
         Some(Answer::Done) => Next::Enter(Stage::RolledBack(cause)),
         Some(Answer::Granted) => Next::Enter(Stage::Granted),
+        // What was ended of the standby is begun again there: without its disks the VM would wait for ever.
+        Some(Answer::Gone) if holds(Guard::FollowTheVm) => Next::Enter(Stage::Migrating),
+        Some(Answer::Gone) => Next::Enter(Stage::RolledBack(cause)),
         _ if is_late => Next::Enter(Stage::Failed(Cause::Silent)),
         None => Next::Act(Action::Withdraw),
         Some(_) => Next::Wait,
