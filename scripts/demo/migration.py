@@ -68,7 +68,7 @@ class Monitor:
 def migrate(monitor, path):
     """Moves the guest to the QEMU that listens at `path`; gives how long it did not run, in seconds."""
     # In one pass: an emulated CPU loses pages of memory when there are several.
-    monitor.ask("migrate-set-parameters", **{"max-bandwidth": 2_000_000_000, "downtime-limit": 2000})
+    monitor.ask("migrate-set-parameters", **{"max-bandwidth": 2_000_000_000, "downtime-limit": 60_000})
     monitor.ask("migrate", uri=f"unix:{path}")
     while True:
         state = monitor.ask("query-migrate")

@@ -91,7 +91,7 @@ impl Migrating<'_> {
     /// When QEMU refuses.
     pub fn begin_move(&self, monitor: &mut Qmp, name: &str, pauses: bool) -> anyhow::Result<()> {
         // In one pass: an emulated CPU loses pages of memory when there are several.
-        let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 2000 });
+        let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 60_000 });
         monitor.ask("migrate-set-parameters", &parameters)?;
         let pauses = json!({ "capability": "pause-before-switchover", "state": pauses });
         let capabilities = json!({ "capabilities": [pauses] });

@@ -98,7 +98,7 @@ fn qemu(
 fn go(lab: &Lab, from: Guest, name: &str) -> anyhow::Result<()> {
     let mut monitor = from.monitor()?;
     // In one pass: an emulated CPU loses pages of memory when there are several.
-    let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 2000 });
+    let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 60_000 });
     monitor.ask("migrate-set-parameters", &parameters)?;
     let uri = format!("unix:{}", incoming(lab, name).display());
     monitor.ask("migrate", &json!({ "uri": uri }))?;

@@ -65,7 +65,7 @@ fn qemu(
 /// Lets a guest begin to move to another QEMU.
 fn begin_move(monitor: &mut Qmp, lab: &Lab, name: &str) -> anyhow::Result<()> {
     // In one pass: an emulated CPU loses pages of memory when there are several.
-    let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 2000 });
+    let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 60_000 });
     monitor.ask("migrate-set-parameters", &parameters)?;
     let uri = format!("unix:{}", incoming(lab, name).display());
     monitor.ask("migrate", &json!({ "uri": uri })).map(drop)

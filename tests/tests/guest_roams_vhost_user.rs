@@ -40,7 +40,7 @@ fn migrate(source: Guest, link: &Path) -> anyhow::Result<u64> {
     wait_until("the target to listen", SHORT, || listens(link))?;
     let mut monitor = source.monitor()?;
     // In one pass: an emulated CPU loses pages of memory when there are several.
-    let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 2000 });
+    let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 60_000 });
     monitor.ask("migrate-set-parameters", &parameters)?;
     let uri = json!({ "uri": format!("unix:{}", link.display()) });
     monitor.ask("migrate", &uri)?;
