@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 /// For a server to listen, a process to end, a counter to move.
-pub const SHORT: Duration = Duration::from_secs(60);
+pub const SHORT: Duration = Duration::from_mins(1);
 
 /// For a guest on an emulated CPU, or a client that moves a whole disk.
-pub const LONG: Duration = Duration::from_secs(300);
+pub const LONG: Duration = Duration::from_mins(5);
 
 /// Between two looks while waiting.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);

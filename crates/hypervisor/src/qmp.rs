@@ -301,7 +301,7 @@ mod tests {
             ("query-migrate", "completed"),
             ("query-status", "postmigrate"),
         ];
-        let (_, state) = tokio::join!(answer(listener, &answers), qmp.state("v"));
+        let ((), state) = tokio::join!(answer(listener, &answers), qmp.state("v"));
         let state = state.unwrap();
         assert!(
             state.completed && !state.runs && !state.migrates,

@@ -163,11 +163,10 @@ fn draining(news: Option<Answer>, is_late: bool) -> Next {
 
 fn withdrawing(cause: Cause, news: Option<Answer>, is_late: bool) -> Next {
     match news {
-        Some(Answer::Done) => Next::Enter(Stage::RolledBack(cause)),
         Some(Answer::Granted) => Next::Enter(Stage::Granted),
         // What was ended of the standby is begun again there: without its disks the VM would wait for ever.
         Some(Answer::Gone) if holds(Guard::FollowTheVm) => Next::Enter(Stage::Migrating),
-        Some(Answer::Gone) => Next::Enter(Stage::RolledBack(cause)),
+        Some(Answer::Done | Answer::Gone) => Next::Enter(Stage::RolledBack(cause)),
         _ if is_late => Next::Enter(Stage::Failed(Cause::Silent)),
         None => Next::Act(Action::Withdraw),
         Some(_) => Next::Wait,
