@@ -101,13 +101,27 @@ impl Ceph {
         }
     }
 
-    /// Signals one of the daemons: `mon` or `osd`.
+    /// Signals one of the daemons, `mon` or `osd`, and waits until it stands still if it has to stop.
     pub(crate) fn signal(&self, daemon: &str, signal: rustix::process::Signal) {
         let pid =
             std::fs::read_to_string(self.folder.path().join(format!("{daemon}.pid"))).unwrap();
         let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
+        while signal == rustix::process::Signal::STOP && !stands_still(pid) {
+            std::thread::yield_now();
+        }
     }
+}
+
+/// Whether each thread of a process is stopped: one that runs elsewhere does so a little later than the signal is sent.
+fn stands_still(pid: rustix::process::Pid) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).unwrap();
+    threads.flatten().all(|thread| {
+        // A thread that has ended meanwhile does nothing any more.
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+        state.is_none_or(|state| state.trim_start().starts_with('T'))
+    })
 }
 
 impl Drop for Ceph {
