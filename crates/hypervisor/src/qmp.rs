@@ -5,6 +5,7 @@ use crate::migration::{Left, Migration, State};
 use crate::template::Template;
 use serde_json::{Value, json};
 use std::io;
+use std::mem;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -81,23 +82,33 @@ impl Qmp {
         &self,
         vm: &str,
         command: &'static str,
-        asks: impl AsyncFnOnce(Monitor) -> io::Result<Result<T, String>>,
+        asks: impl AsyncFnOnce(Monitor) -> Result<T, TalkError>,
     ) -> Result<T, HypervisorError> {
         let socket = self.socket.of_vm(vm);
-        let talk = async {
-            match Monitor::connect(&socket).await? {
-                Ok(monitor) => asks(monitor).await,
-                Err(said) => Ok(Err(said)),
-            }
-        };
+        let talk = async { asks(Monitor::connect(&socket).await?).await };
         let answer = tokio::time::timeout(ANSWERS_WITHIN, talk);
         let late = || {
             let said = "another program may be connected, and QEMU serves one at a time";
-            Err(io::Error::new(io::ErrorKind::TimedOut, said))
+            Err(io::Error::new(io::ErrorKind::TimedOut, said).into())
         };
         let answer = answer.await.unwrap_or_else(|_| late());
-        let answer = answer.map_err(|source| HypervisorError::Monitor { socket, source })?;
-        answer.map_err(|said| HypervisorError::Command { command, said })
+        answer.map_err(|error| match error {
+            TalkError::Socket(source) => HypervisorError::Monitor { socket, source },
+            TalkError::Refused(said) => HypervisorError::Command { command, said },
+        })
+    }
+}
+
+/// Why a conversation with a monitor came to nothing.
+enum TalkError {
+    Socket(io::Error),
+    /// QEMU's own words.
+    Refused(String),
+}
+
+impl From<io::Error> for TalkError {
+    fn from(error: io::Error) -> Self {
+        Self::Socket(error)
     }
 }
 
@@ -110,30 +121,17 @@ fn is_gone(error: &io::Error) -> bool {
 
 /// The run state and the migration of one moment. Between two questions a migration may come to its end: the VM would run
 /// neither here nor anywhere else. So the run state has to be the same before and after.
-async fn look(mut monitor: Monitor) -> io::Result<Result<(Value, Value), String>> {
+async fn look(mut monitor: Monitor) -> Result<(Value, Value), TalkError> {
     let nothing = json!({});
-    let mut status = match monitor.ask("query-status", &nothing).await? {
-        Ok(status) => status,
-        Err(said) => return Ok(Err(said)),
-    };
-    for looked in 1.. {
-        let migration = match monitor.ask("query-migrate", &nothing).await? {
-            Ok(migration) => migration,
-            Err(said) => return Ok(Err(said)),
-        };
-        let after = match monitor.ask("query-status", &nothing).await? {
-            Ok(after) => after,
-            Err(said) => return Ok(Err(said)),
-        };
-        if after == status {
-            return Ok(Ok((status, migration)));
+    let mut status = monitor.ask("query-status", &nothing).await?;
+    for _ in 0..LOOKS_MAX {
+        let migration = monitor.ask("query-migrate", &nothing).await?;
+        let before = mem::replace(&mut status, monitor.ask("query-status", &nothing).await?);
+        if before == status {
+            return Ok((status, migration));
         }
-        if looked == LOOKS_MAX {
-            break;
-        }
-        status = after;
     }
-    Err(io::Error::other("the VM's state changes with each look"))
+    Err(io::Error::other("the VM's state changes with each look").into())
 }
 
 /// A connection to a VM's monitor.
@@ -142,19 +140,18 @@ struct Monitor {
 }
 
 impl Monitor {
-    /// Connects, or gives why QEMU refuses.
-    async fn connect(socket: &str) -> io::Result<Result<Self, String>> {
+    async fn connect(socket: &str) -> Result<Self, TalkError> {
         let stream = BufReader::new(UnixStream::connect(socket).await?);
         let mut monitor = Self { stream };
         if monitor.line().await?.get("QMP").is_none() {
-            return Err(io::Error::other("what answers is not QEMU's monitor"));
+            return Err(io::Error::other("what answers is not QEMU's monitor").into());
         }
-        let capabilities = monitor.ask("qmp_capabilities", &json!({})).await?;
-        Ok(capabilities.map(|_| monitor))
+        monitor.ask("qmp_capabilities", &json!({})).await?;
+        Ok(monitor)
     }
 
-    /// What QEMU answers to a command, or why it refuses.
-    async fn ask(&mut self, command: &str, arguments: &Value) -> io::Result<Result<Value, String>> {
+    /// What QEMU answers to a command.
+    async fn ask(&mut self, command: &str, arguments: &Value) -> Result<Value, TalkError> {
         let command = json!({ "execute": command, "arguments": arguments });
         let stream = self.stream.get_mut();
         stream.write_all(format!("{command}\n").as_bytes()).await?;
@@ -162,10 +159,11 @@ impl Monitor {
             let mut said = self.line().await?;
             if let Some(error) = said.get("error") {
                 let text = error.get("desc").and_then(Value::as_str);
-                return Ok(Err(text.unwrap_or("without a reason").to_owned()));
+                let text = text.unwrap_or("without a reason").to_owned();
+                return Err(TalkError::Refused(text));
             }
             if let Some(answer) = said.get_mut("return") {
-                return Ok(Ok(answer.take()));
+                return Ok(answer.take());
             }
             // An event.
         }
