@@ -224,27 +224,8 @@ async fn a_refusal_ends_a_move_and_says_why() {
     assert_eq!(cluster.vm.lock().unwrap().starts, 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_cancelled_migration_leaves_the_vm_at_its_source() {
-    let mut cluster = Cluster::new(Faults::default(), 1).await;
-    cluster.vm.lock().unwrap().patience = usize::MAX;
-    cluster.drive("a", false);
-    cluster.begin("v").await;
-    approve(&*cluster.store, &name("a"), "v").await.unwrap();
-    cluster
-        .wait("v", |record| record.stage == Stage::Migrating)
-        .await;
-    // At a host that drives other moves.
-    cluster.hear("c").await;
-    cluster.drive("c", false);
-    cancel(&*cluster.store, &name("c"), "v").await.unwrap();
-    assert_eq!(cluster.ends("v").await, Stage::RolledBack(Cause::Cancelled));
-    let vm = cluster.vm.lock().unwrap();
-    assert!(!vm.migrates && !vm.standby && !vm.granted, "{vm:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cancel_after_the_vm_has_left_lets_its_disks_follow() {
+/// A cluster in which a VM's migration goes on until the test ends it.
+async fn migrating() -> Cluster {
     let mut cluster = Cluster::new(Faults::default(), 1).await;
     cluster.vm.lock().unwrap().patience = usize::MAX;
     cluster.drive("a", false);
@@ -253,13 +234,33 @@ async fn a_cancel_after_the_vm_has_left_lets_its_disks_follow() {
     while cluster.vm.lock().unwrap().starts == 0 {
         tokio::time::sleep(TICK).await;
     }
+    cluster
+}
+
+/// Cancels the move at a host that drives other moves.
+async fn cancel_elsewhere(cluster: &mut Cluster) {
+    cluster.hear("c").await;
+    cluster.drive("c", false);
+    cancel(&*cluster.store, &name("c"), "v").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_migration_leaves_the_vm_at_its_source() {
+    let mut cluster = migrating().await;
+    cancel_elsewhere(&mut cluster).await;
+    assert_eq!(cluster.ends("v").await, Stage::RolledBack(Cause::Cancelled));
+    let vm = cluster.vm.lock().unwrap();
+    assert!(!vm.migrates && !vm.standby && !vm.granted, "{vm:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_after_the_vm_has_left_lets_its_disks_follow() {
+    let mut cluster = migrating().await;
     {
         let mut vm = cluster.vm.lock().unwrap();
         (vm.migrates, vm.left) = (false, true);
     }
-    cluster.hear("c").await;
-    cluster.drive("c", false);
-    cancel(&*cluster.store, &name("c"), "v").await.unwrap();
+    cancel_elsewhere(&mut cluster).await;
     assert_eq!(cluster.ends("v").await, Stage::Done);
     let vm = cluster.vm.lock().unwrap();
     assert!(vm.granted && vm.starts == 1, "{vm:?}");
