@@ -66,6 +66,17 @@ impl Ceph {
         Ok(self.address(name))
     }
 
+    /// Clones a protected snapshot of an image of the pool; the clone's address for Hearth.
+    ///
+    /// # Errors
+    ///
+    /// When Ceph refuses.
+    pub fn clone_of(&self, snapshot: &str, name: &str) -> anyhow::Result<String> {
+        let (parent, clone) = (format!("rbd/{snapshot}"), format!("rbd/{name}"));
+        self.run(&["rbd", "clone", &parent, &clone])?;
+        Ok(self.address(name))
+    }
+
     fn address(&self, name: &str) -> String {
         let conf = self.folder.join("ceph.conf");
         format!("rbd:rbd/{name}?conf={}&user=hearth", conf.display())

@@ -1,5 +1,6 @@
 //! Disks on images of a real Ceph cluster: attached by their address, written through and back, by one host at a time. A
-//! daemon that was killed has its disks again at once, although the cluster believes for half a minute that it lives.
+//! daemon that was killed has its disks again at once, although the cluster believes for half a minute that it lives. The
+//! parent of clones is a base image of the VMs that have them.
 
 use std::time::Instant;
 
@@ -58,6 +59,7 @@ fn an_image_of_ceph_is_written_by_one_host_at_a_time_and_survives_its_daemon() {
         stands_still(&ceph, &hearth)?;
         has_a_snapshot(&ceph, &hearth, &back)?;
         grows(&ceph, &hearth)?;
+        clones_have_a_base_image(&ceph, [&hearth, &other])?;
 
         // It goes to the other host as soon as it is detached here.
         hearth.command(&["disk", "detach", "through"])?;
@@ -117,6 +119,49 @@ fn has_a_snapshot(ceph: &Ceph, hearth: &Hearth, back: &str) -> anyhow::Result<()
     ])?;
     nbdsh(Some(&hearth.uri("nightly")), &reads(60, 10, 8))?;
     hearth.command(&["disk", "detach", "nightly"])?;
+    Ok(())
+}
+
+/// The parent of two clones is a base image: on two hosts at once, and kept once for both VMs of a host. Each VM writes its clone.
+fn clones_have_a_base_image(ceph: &Ceph, hosts: [&Hearth; 2]) -> anyhow::Result<()> {
+    const WRITING: u64 = 10;
+    let golden = ceph.image("golden", 64)?;
+    let [here, _] = hosts;
+    here.command(&["disk", "attach", "golden", "--origin", &golden])?;
+    nbdsh(Some(&here.uri("golden")), &writes(0, 40, 9))?;
+    here.command(&["disk", "detach", "golden"])?;
+    ceph.run(&["rbd", "snap", "create", "--no-progress", "rbd/golden@v1"])?;
+    ceph.run(&["rbd", "snap", "protect", "rbd/golden@v1"])?;
+
+    let parent = golden.replace("golden?", "golden@v1?");
+    for host in hosts {
+        host.command(&["disk", "attach", "debian", "--shared", "--origin", &parent])?;
+    }
+    for (vm, host) in ["web", "db", "mail"].into_iter().zip([0, 0, 1]) {
+        let clone = ceph.clone_of("golden@v1", vm)?;
+        hosts[host].command(&["disk", "attach", vm, "--origin", &clone])?;
+        hosts[host].command(&["vm", "set", vm, "--image", "debian"])?;
+        let of_image = hosts[host].uri(&format!("debian@{vm}"));
+        nbdsh(Some(&of_image), &reads(0, 40, 9))?;
+        let of_clone = hosts[host].uri(vm);
+        nbdsh(
+            Some(&of_clone),
+            &(reads(0, 40, 9) + &writes(0, WRITING, 10)),
+        )?;
+        nbdsh(Some(&of_image), &reads(0, 40, 9))?;
+    }
+    let db = here.json(&["vm", "show", "db"])?;
+    ensure!(db["images"][0]["saved_blocks"] == 40, "{db}");
+    let clone = ceph.bytes("web")?;
+    ensure!(
+        clone[..4096] == block(0, 10),
+        "the clone has what its VM wrote"
+    );
+    let untouched = usize::try_from(WRITING * 4096)?;
+    ensure!(
+        clone[untouched..untouched + 4096] == block(WRITING, 9),
+        "the clone has the rest of its parent"
+    );
     Ok(())
 }
 
