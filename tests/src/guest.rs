@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 
 use crate::ext4::highest;
-use crate::{Hearth, Lab, Process, Qmp, limits, listens, stuck, tools, wait_until};
+use crate::{Hearth, Lab, Process, Qmp, limits, stuck, tools, wait_for_listener, wait_until};
 
 /// Programs that a guest needs on the host.
 pub const TOOLS: &[&str] = &[
@@ -290,7 +290,7 @@ impl Guest {
     ///
     /// When it does not answer in time.
     pub fn monitor(&self) -> anyhow::Result<Qmp> {
-        wait_until("a monitor", limits::SHORT, || listens(&self.monitor))?;
+        wait_for_listener(&self.monitor)?;
         Qmp::connect(&self.monitor)
     }
 

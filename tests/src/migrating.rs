@@ -2,12 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
 use serde_json::json;
 
-use crate::{
-    Guest, GuestKit, Lab, Qmp, RoamingPair, VhostUserSettings, limits, listens, wait_until,
-};
+use crate::{Guest, GuestKit, Lab, Qmp, RoamingPair, VhostUserSettings, wait_for_listener};
 
 /// What QEMUs of one guest have in common. It boots from the disk that roams.
 pub struct Migrating<'a> {
@@ -48,7 +45,7 @@ impl Migrating<'_> {
     ) -> anyhow::Result<Guest> {
         let link = self.link(name);
         let guest = self.start(pair, at, name, Some(&link), more)?;
-        wait_until("the other QEMU to listen", limits::SHORT, || listens(&link))?;
+        wait_for_listener(&link)?;
         Ok(guest)
     }
 
@@ -90,26 +87,9 @@ impl Migrating<'_> {
     ///
     /// When QEMU refuses.
     pub fn begin_move(&self, monitor: &mut Qmp, name: &str, pauses: bool) -> anyhow::Result<()> {
-        // In one pass: an emulated CPU loses pages of memory when there are several.
-        let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 60_000 });
-        monitor.ask("migrate-set-parameters", &parameters)?;
         let pauses = json!({ "capability": "pause-before-switchover", "state": pauses });
         let capabilities = json!({ "capabilities": [pauses] });
         monitor.ask("migrate-set-capabilities", &capabilities)?;
-        let uri = format!("unix:{}", self.link(name).display());
-        monitor.ask("migrate", &json!({ "uri": uri })).map(drop)
+        monitor.begin_move(&self.link(name))
     }
-}
-
-/// Waits until a guest's move has come to a state.
-///
-/// # Errors
-///
-/// When it does not, or fails instead.
-pub fn wait_for_move(monitor: &mut Qmp, status: &str) -> anyhow::Result<()> {
-    wait_until("the guest to have moved", limits::LONG, || {
-        let state = monitor.ask("query-migrate", &json!({}))?;
-        ensure!(status == "failed" || state["status"] != "failed", "{state}");
-        Ok(state["status"] == status)
-    })
 }

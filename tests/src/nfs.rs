@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-use crate::{GuestKit, LONG, Lab, Process, hearth_program, listens, run, wait_until};
+use crate::{GuestKit, Lab, Process, hearth_program, run, wait_for_listener};
 
 /// How long one script may take there.
 const PATIENCE: Duration = Duration::from_mins(4);
@@ -71,7 +71,7 @@ impl NfsMachine {
             ))
             .args(["-device", "virtserialport,chardev=shell,name=shell"]);
         let qemu = Process::start(lab, "qemu", &mut qemu)?;
-        wait_until("QEMU to listen", LONG, || listens(&socket))?;
+        wait_for_listener(&socket)?;
         let shell = UnixStream::connect(&socket).context("the machine's shell")?;
         shell.set_read_timeout(Some(PATIENCE))?;
         let mut machine = Self {

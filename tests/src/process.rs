@@ -139,13 +139,19 @@ pub fn monotonic() -> f64 {
     Duration::try_from(now).map_or(0.0, |now| now.as_secs_f64())
 }
 
-/// Whether something listens at a unix socket of this network namespace. It is not enough that the socket exists: a program binds
-/// a socket before it listens, and a connection in between is refused. Nobody connects for this look.
+/// Waits until something listens at a unix socket of this network namespace. It is not enough that the socket exists: a program
+/// binds a socket before it listens, and a connection in between is refused. Nobody connects for this look.
 ///
 /// # Errors
 ///
-/// When the kernel's list cannot be read.
-pub fn listens(socket: &Path) -> anyhow::Result<bool> {
+/// When nothing does in time.
+pub fn wait_for_listener(socket: &Path) -> anyhow::Result<()> {
+    let what = format!("a server at {}", socket.display());
+    wait_until(&what, limits::LONG, || listens(socket))
+}
+
+/// Whether something listens at a unix socket, as the kernel's list says.
+fn listens(socket: &Path) -> anyhow::Result<bool> {
     /// `__SO_ACCEPTCON` of Linux, as the list of `proc_net` shows it.
     const LISTENING: &str = "00010000";
     let sockets = std::fs::read_to_string("/proc/net/unix").context("the list of unix sockets")?;

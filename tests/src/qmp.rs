@@ -4,10 +4,10 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::limits;
+use crate::{limits, wait_until};
 
 /// A connection to a monitor.
 pub struct Qmp {
@@ -49,6 +49,42 @@ impl Qmp {
                 return Ok(result.take());
             }
         }
+    }
+
+    /// Has the guest begin to move to the QEMU that listens at `link`, in one pass: an emulated CPU loses pages of memory
+    /// when there are several.
+    ///
+    /// # Errors
+    ///
+    /// When QEMU refuses.
+    pub fn begin_move(&mut self, link: &Path) -> anyhow::Result<()> {
+        self.move_in_one_pass()?;
+        let uri = format!("unix:{}", link.display());
+        self.ask("migrate", &json!({ "uri": uri })).map(drop)
+    }
+
+    /// Has each later move take one pass, whoever begins it.
+    ///
+    /// # Errors
+    ///
+    /// When QEMU refuses.
+    pub fn move_in_one_pass(&mut self) -> anyhow::Result<()> {
+        // The guest may stand still for a minute, in milliseconds, which is far more than its memory needs at this rate.
+        let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 60_000 });
+        self.ask("migrate-set-parameters", &parameters).map(drop)
+    }
+
+    /// Waits until the guest's move has come to a state.
+    ///
+    /// # Errors
+    ///
+    /// When it does not, or fails instead.
+    pub fn wait_for_move(&mut self, status: &str) -> anyhow::Result<()> {
+        wait_until("the guest to have moved", limits::LONG, || {
+            let state = self.ask("query-migrate", &json!({}))?;
+            ensure!(status == "failed" || state["status"] != "failed", "{state}");
+            Ok(state["status"] == status)
+        })
     }
 
     fn line(&mut self) -> anyhow::Result<Value> {

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::ensure;
 use e2e::{
     DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, Process,
-    SHORT, hearth, listens, scenario, wait_until,
+    SHORT, hearth, scenario, wait_for_listener, wait_until,
 };
 
 fn verified(target: &str, rest: &[&str]) -> anyhow::Result<serde_json::Value> {
@@ -30,7 +30,7 @@ fn qemu(lab: &Lab, image: &Image) -> anyhow::Result<(Process, String)> {
     command.arg(format!("{export},addr.path={}", socket.display()));
     let server = Process::start(lab, "qemu-storage-daemon", &mut command)?;
     // Not by connecting: it serves one client, and this would be it.
-    wait_until("qemu-storage-daemon to listen", SHORT, || listens(&socket))?;
+    wait_for_listener(&socket)?;
     Ok((server, format!("vhost-user:{}", socket.display())))
 }
 

@@ -4,9 +4,9 @@
 use anyhow::ensure;
 use e2e::{
     Etcd, GUEST_TOOLS, Guest, GuestKit, Image, LONG, Lab, RoamingPair, RoamingSettings, SHORT,
-    listens, scenario, wait_until,
+    scenario, wait_for_listener, wait_until,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// The VMs: the pair's disk has one's name.
@@ -73,13 +73,9 @@ fn qemu(
     }
     let guest = Guest::boot_as_told(lab, kit, &format!("{vm}-{host}"), STEPS, &arguments)?;
     if at == 1 {
-        wait_until("the other QEMU to listen", SHORT, || listens(&link))?;
+        wait_for_listener(&link)?;
     } else {
-        // In one pass: an emulated CPU loses pages of memory when there are several.
-        let parameters = json!({ "downtime-limit": 20_000 });
-        guest
-            .monitor()?
-            .ask("migrate-set-parameters", &parameters)?;
+        guest.monitor()?.move_in_one_pass()?;
     }
     Ok(guest)
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::{Context as _, ensure};
 use e2e::{
     DiskSettings, Flash, GUEST_TOOLS, Guest, GuestKit, Hearth, HearthSettings, Image, LONG, Lab,
-    SHORT, listens, scenario, wait_until, with_agent,
+    SHORT, scenario, wait_for_listener, wait_until, with_agent,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const VM: &str = "vm";
 
@@ -87,9 +87,7 @@ fn qemu(
     let steps = with_agent("forever", "--epoch,500ms");
     let guest = Guest::boot_as_told(lab, kit, name, &steps, &arguments)?;
     if !is_first {
-        wait_until("the other QEMU to listen", SHORT, || {
-            listens(&incoming(lab, name))
-        })?;
+        wait_for_listener(&incoming(lab, name))?;
     }
     Ok(guest)
 }
@@ -97,16 +95,8 @@ fn qemu(
 /// Moves the guest of a QEMU to another one, which then is the only one.
 fn go(lab: &Lab, from: Guest, name: &str) -> anyhow::Result<()> {
     let mut monitor = from.monitor()?;
-    // In one pass: an emulated CPU loses pages of memory when there are several.
-    let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 60_000 });
-    monitor.ask("migrate-set-parameters", &parameters)?;
-    let uri = format!("unix:{}", incoming(lab, name).display());
-    monitor.ask("migrate", &json!({ "uri": uri }))?;
-    wait_until("the guest to have moved", LONG, || {
-        let state = monitor.ask("query-migrate", &json!({}))?;
-        ensure!(state["status"] != "failed", "{state}");
-        Ok(state["status"] == "completed")
-    })?;
+    monitor.begin_move(&incoming(lab, name))?;
+    monitor.wait_for_move("completed")?;
     from.kill().map(drop)
 }
 

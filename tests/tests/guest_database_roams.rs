@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use e2e::{
     CrashedExt4, GUEST_TOOLS, Guest, GuestKit, LONG, Migrating, RoamingPair, RoamingSettings,
-    committed, scenario, wait_for_move, wait_until,
+    committed, scenario, wait_until,
 };
 
 const DATABASE: &str = "/srv/ledger.db";
@@ -66,7 +66,7 @@ fn commits_while_it_moves(settings: RoamingSettings) {
                 std::thread::sleep(INCOMING_WAITS);
                 let mut monitor = guest.monitor()?;
                 guests.begin_move(&mut monitor, &name, false)?;
-                wait_for_move(&mut monitor, "completed")?;
+                monitor.wait_for_move("completed")?;
                 let completed = Instant::now();
                 through = through.max(guest.committed());
                 wait_until("the guest to commit there", LONG, || {

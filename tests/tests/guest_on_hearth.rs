@@ -8,10 +8,10 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use e2e::{
     DiskSettings, Flash, GUEST_TOOLS, Guest, GuestKit, Hearth, HearthSettings, Image, LONG, Lab,
-    Origin, OriginSettings, Request, RequestKind, SHORT, VhostUserSettings, listens, run, scenario,
-    wait_until,
+    Origin, OriginSettings, Request, RequestKind, VhostUserSettings, run, scenario,
+    wait_for_listener, wait_until,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A daemon with the disk that guests boot from.
 struct Host {
@@ -267,27 +267,17 @@ fn a_guest_moves_to_another_qemu_while_it_writes() {
         );
         let target = Guest::boot_with(lab, &kit, "target", &steps, &there)?;
         let source = Guest::boot_with(lab, &kit, "source", &steps, &here)?;
-        wait_until("the target to listen", SHORT, || listens(&link))?;
+        wait_for_listener(&link)?;
         wait_until(
             "the guest to write",
             LONG,
             || Ok(source.files_synced() >= 5),
         )?;
         let mut monitor = source.monitor()?;
-        // In one pass: an emulated CPU loses pages of memory when there are several.
-        let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 60_000 });
-        monitor.ask("migrate-set-parameters", &parameters)?;
         let connections = disk_shown(&hearth, DISK)?["vhost_user"]["connections"].as_u64();
         ensure!(connections == Some(2), "{connections:?} connections");
-        monitor.ask(
-            "migrate",
-            &json!({ "uri": format!("unix:{}", link.display()) }),
-        )?;
-        wait_until("the guest to have moved", LONG, || {
-            let state = monitor.ask("query-migrate", &json!({}))?;
-            ensure!(state["status"] != "failed", "{state}");
-            Ok(state["status"] == "completed")
-        })?;
+        monitor.begin_move(&link)?;
+        monitor.wait_for_move("completed")?;
         let moved_at = source.files_synced();
         drop(monitor);
         source.kill()?;

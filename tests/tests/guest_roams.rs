@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    GUEST_TOOLS, Guest, GuestKit, LONG, Lab, Qmp, RoamingPair, RoamingSettings, SHORT, listens,
-    scenario, wait_until,
+    GUEST_TOOLS, Guest, GuestKit, LONG, Lab, RoamingPair, RoamingSettings, scenario,
+    wait_for_listener, wait_until,
 };
 use serde_json::json;
 
@@ -55,28 +55,9 @@ fn qemu(
     }
     let guest = Guest::boot_as_told(lab, kit, name, STEPS, &arguments)?;
     if !is_first {
-        wait_until("the other QEMU to listen", SHORT, || {
-            listens(&incoming(lab, name))
-        })?;
+        wait_for_listener(&incoming(lab, name))?;
     }
     Ok(guest)
-}
-
-/// Lets a guest begin to move to another QEMU.
-fn begin_move(monitor: &mut Qmp, lab: &Lab, name: &str) -> anyhow::Result<()> {
-    // In one pass: an emulated CPU loses pages of memory when there are several.
-    let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 60_000 });
-    monitor.ask("migrate-set-parameters", &parameters)?;
-    let uri = format!("unix:{}", incoming(lab, name).display());
-    monitor.ask("migrate", &json!({ "uri": uri })).map(drop)
-}
-
-fn wait_for_move(monitor: &mut Qmp, status: &str) -> anyhow::Result<()> {
-    wait_until("the guest to have moved", LONG, || {
-        let state = monitor.ask("query-migrate", &json!({}))?;
-        ensure!(status == "failed" || state["status"] != "failed", "{state}");
-        Ok(state["status"] == status)
-    })
 }
 
 /// Waits until a guest has ended some rounds in this QEMU, all of them well.
@@ -110,8 +91,8 @@ fn moves_there_and_back(lab: &Lab, settings: RoamingSettings) -> anyhow::Result<
             std::thread::sleep(INCOMING_WAITS);
         }
         let mut monitor = guest.monitor()?;
-        begin_move(&mut monitor, lab, name)?;
-        wait_for_move(&mut monitor, "completed")?;
+        monitor.begin_move(&incoming(lab, name))?;
+        monitor.wait_for_move("completed")?;
         if stays {
             wait_for_rounds(&next, 2)?;
         }
@@ -166,13 +147,13 @@ fn a_guest_whose_move_fails_at_the_last_moment_goes_on_where_it_was() {
             "migrate-set-capabilities",
             &json!({ "capabilities": [pauses] }),
         )?;
-        begin_move(&mut monitor, lab, "second")?;
-        wait_for_move(&mut monitor, "pre-switchover")?;
+        monitor.begin_move(&incoming(lab, "second"))?;
+        monitor.wait_for_move("pre-switchover")?;
         // The guest has stopped, and has flushed. A QEMU that ends flushes, too.
         next.monitor()?.ask("quit", &json!({}))?;
         let rounds = guest.console().matches(ROUND).count();
         monitor.ask("migrate-continue", &json!({ "state": "pre-switchover" }))?;
-        wait_for_move(&mut monitor, "failed")?;
+        monitor.wait_for_move("failed")?;
         wait_for_rounds(&guest, rounds + 2)?;
         ensure!(pair.record()? == record, "the disk has moved");
         pair.wait_until_owned_by(0)?;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    GUEST_TOOLS, Guest, GuestKit, Image, LONG, Lab, Migrating, RoamingPair, RoamingSettings,
-    listens, run, scenario, wait_for_move, wait_until,
+    GUEST_TOOLS, Guest, GuestKit, Image, LONG, Lab, Migrating, RoamingPair, RoamingSettings, run,
+    scenario, wait_for_listener, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -58,9 +58,9 @@ fn qemu(
         arguments.extend(["-incoming", &incoming]);
     }
     let guest = Guest::boot_as_told(lab, kit, name, STEPS, &arguments)?;
-    wait_until("the QEMU to listen", LONG, || {
-        Ok(is_first || listens(&link)?)
-    })?;
+    if !is_first {
+        wait_for_listener(&link)?;
+    }
     Ok(guest)
 }
 
@@ -118,7 +118,7 @@ fn goes_there_and_back(stays: bool) {
                 std::thread::sleep(INCOMING_WAITS);
                 let mut monitor = guest.monitor()?;
                 guests.begin_move(&mut monitor, name, false)?;
-                wait_for_move(&mut monitor, "completed")?;
+                monitor.wait_for_move("completed")?;
                 if stays {
                     wait_for_rounds(&next, 2)?;
                 }

@@ -6,10 +6,9 @@ use std::process::Command;
 
 use anyhow::ensure;
 use e2e::{
-    GUEST_TOOLS, Guest, GuestKit, LONG, Lab, RoamingPair, RoamingSettings, SHORT,
-    VhostUserSettings, listens, run, scenario, wait_until,
+    GUEST_TOOLS, Guest, GuestKit, LONG, Lab, RoamingPair, RoamingSettings, VhostUserSettings, run,
+    scenario, wait_for_listener, wait_until,
 };
-use serde_json::json;
 
 /// How many files the guest writes, and how many each host has to see.
 const FILES: u64 = 600;
@@ -37,18 +36,10 @@ fn guest(
 
 /// Moves a running guest to the QEMU that listens at `link`, and ends the one where it was.
 fn migrate(source: Guest, link: &Path) -> anyhow::Result<u64> {
-    wait_until("the target to listen", SHORT, || listens(link))?;
+    wait_for_listener(link)?;
     let mut monitor = source.monitor()?;
-    // In one pass: an emulated CPU loses pages of memory when there are several.
-    let parameters = json!({ "max-bandwidth": 2_000_000_000_u64, "downtime-limit": 60_000 });
-    monitor.ask("migrate-set-parameters", &parameters)?;
-    let uri = json!({ "uri": format!("unix:{}", link.display()) });
-    monitor.ask("migrate", &uri)?;
-    wait_until("the guest to have moved", LONG, || {
-        let state = monitor.ask("query-migrate", &json!({}))?;
-        ensure!(state["status"] != "failed", "{state}");
-        Ok(state["status"] == "completed")
-    })?;
+    monitor.begin_move(link)?;
+    monitor.wait_for_move("completed")?;
     let moved_at = source.files_synced();
     drop(monitor);
     source.kill()?;

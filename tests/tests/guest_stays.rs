@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use e2e::{
     GUEST_TOOLS, Guest, GuestKit, LONG, Migrating, Qmp, RoamingPair, RoamingSettings, run,
-    scenario, wait_for_move, wait_until,
+    scenario, wait_until,
 };
 use serde_json::json;
 
@@ -35,23 +35,23 @@ impl End {
         let goes_on = json!({ "state": "pre-switchover" });
         match self {
             Self::Cancelled => {
-                wait_for_move(monitor, "pre-switchover")?;
+                monitor.wait_for_move("pre-switchover")?;
                 monitor.ask("migrate_cancel", &nothing)?;
-                wait_for_move(monitor, "cancelled")?;
+                monitor.wait_for_move("cancelled")?;
                 // It may have ended by itself.
                 drop(next);
                 Ok(())
             }
             Self::DestinationEnds => {
-                wait_for_move(monitor, "pre-switchover")?;
+                monitor.wait_for_move("pre-switchover")?;
                 next.monitor()?.ask("quit", &nothing)?;
                 monitor.ask("migrate-continue", &goes_on)?;
-                wait_for_move(monitor, "failed")
+                monitor.wait_for_move("failed")
             }
             Self::NeverRuns => {
-                wait_for_move(monitor, "pre-switchover")?;
+                monitor.wait_for_move("pre-switchover")?;
                 monitor.ask("migrate-continue", &goes_on)?;
-                wait_for_move(monitor, "completed")?;
+                monitor.wait_for_move("completed")?;
                 next.monitor()?.ask("quit", &nothing)?;
                 monitor.ask("cont", &nothing).map(drop)
             }

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use e2e::{
-    DiskSettings, Flash, Hearth, HearthSettings, Image, LONG, Lab, Process, is_root, listens,
-    nbdsh, run, scenario, wait_until,
+    DiskSettings, Flash, Hearth, HearthSettings, Image, LONG, Lab, Process, is_root, nbdsh, run,
+    scenario, wait_for_listener, wait_until,
 };
 use rustix::process::Signal;
 
@@ -29,7 +29,7 @@ impl Share {
             .arg("file")
             .arg(image.path());
         let server = Process::start(lab, "share-server", &mut server)?;
-        wait_until("the server to listen", LONG, || listens(&socket))?;
+        wait_for_listener(&socket)?;
         let mounted = lab.path("share");
         std::fs::create_dir(&mounted)?;
         let mut fuse = Command::new("nbdfuse");

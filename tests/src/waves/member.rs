@@ -10,7 +10,7 @@ use units::number::{count_near, real};
 
 use super::bottleneck::Bottleneck;
 use super::deal::Progress;
-use crate::{Guest, GuestKit, LONG, Lab, Qmp, SHORT, listens, wait_for_move, wait_until};
+use crate::{Guest, GuestKit, LONG, Lab, Qmp, wait_for_listener, wait_until};
 
 /// What a guest is like.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl Mover {
         let incoming = format!("unix:{}", far.display());
         let arguments = ["-m", &memory, "-incoming", &incoming];
         let destination = Guest::boot_as_told(lab, kit, &destination, &steps, &arguments)?;
-        wait_until("the other QEMU to listen", SHORT, || listens(&far))?;
+        wait_for_listener(&far)?;
         Ok(Self {
             monitor: source.monitor()?,
             source,
@@ -111,7 +111,7 @@ impl Mover {
             return Ok(None);
         }
         self.monitor.ask("migrate_cancel", &json!({}))?;
-        wait_for_move(&mut self.monitor, "cancelled")?;
+        self.monitor.wait_for_move("cancelled")?;
         let zeroes = number(&state, "duplicate")?;
         let pages = (number(&state, "total")? / PAGE).saturating_sub(zeroes);
         Ok(Some(Load {
