@@ -4,7 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a tool of ours that may stop anywhere")]
 
-#[path = "../../trace/tests/support/mod.rs"]
+#[path = "../../trace/tests/readers/support/mod.rs"]
+#[allow(dead_code, reason = "the tests of the readers use the rest")]
 mod samples;
 
 #[path = "seeds/frames.rs"]

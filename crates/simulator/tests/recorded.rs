@@ -10,7 +10,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test are part of it")]
 
-#[path = "../../cache/tests/support/mod.rs"]
+#[path = "../../cache/tests/engine/support/mod.rs"]
+#[allow(dead_code, reason = "the tests of the cache use the rest")]
 mod support;
 
 use cache::{Cache, Config, DirtyStatus, Verb, WriteBack};

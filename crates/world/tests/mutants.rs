@@ -106,18 +106,18 @@ macro_rules! missed {
 }
 
 /// Budgets are checked over long spans here: a block that is rewritten beyond one is found by
-/// `crates/cache/tests/admission.rs`. A log that is given up too early is locked, for which the world finds
+/// `crates/cache/tests/engine/admission.rs`. A log that is given up too early is locked, for which the world finds
 /// a reason. The others do harm in one world of some hundred thousand: an older copy of the flash, and a journal
 /// that overtakes the tables of a recovery, are found by `crates/block-store/src/recovery/tests.rs`; a crash
 /// before what is void is durably so, and a disk that has left in one superblock only, by
-/// `crates/cache/tests/tables.rs`; a checkpoint ahead of the journal by `crates/block-store/src/store/tests.rs`;
+/// `crates/cache/tests/engine/tables.rs`; a checkpoint ahead of the journal by `crates/block-store/src/store/tests.rs`;
 /// a record that is closed before the journal is durable by
-/// `crates/cache/tests/back_changes.rs`; a destage that ends out of order by `crates/cache/src/back/mod.rs`;
+/// `crates/cache/tests/engine/back_changes.rs`; a destage that ends out of order by `crates/cache/src/back/mod.rs`;
 /// a flush that is answered as its disk enters write-back, before the recovered log is durable, by
-/// `crates/cache/tests/back.rs`; flash that is believed again before what writes had passed is durable, by
-/// `crates/cache/tests/late_writes.rs`; what a flush says of what another has lost, and what a log has written and a flush for somebody
-/// else has lost, by `crates/cache/tests/failed_flush.rs`; what another host reads, by `sites_mutants.rs`;
-/// what is shipped to another host, by `crates/cache/tests/shipping.rs`.
+/// `crates/cache/tests/engine/back.rs`; flash that is believed again before what writes had passed is durable, by
+/// `crates/cache/tests/engine/late_writes.rs`; what a flush says of what another has lost, and what a log has written and a flush for somebody
+/// else has lost, by `crates/cache/tests/engine/failed_flush.rs`; what another host reads, by `sites_mutants.rs`;
+/// what is shipped to another host, by `crates/cache/tests/engine/shipping.rs`.
 const TESTED_ELSEWHERE: [Guard; 22] = [
     Guard::HeldStandsStill,
     Guard::VerifyBeforeShip,
