@@ -85,9 +85,18 @@ if [ "$what" = all ] && ! cargo nextest --version >/dev/null 2>&1; then
     echo "setup: installing cargo-nextest (some minutes, once)"
     cargo install --locked --quiet cargo-nextest
 fi
+# What is built here is kept for all checkouts of this user, since it takes minutes.
+if [ "$what" = all ] || [ "$what" = packages ]; then
+    kept=${XDG_CACHE_HOME:-$HOME/.cache}/hearth/tools
+    mkdir -p target "$kept"
+    [ -L target/tools ] || rm -rf target/tools
+    ln -sfn "$kept" target/tools
+    exec 9>"$kept/lock"
+    flock 9
+fi
 # A public validator of the API's document, which Debian does not have.
 openapi=target/tools/openapi
-if [ "$what" = all ] && [ ! -x "$openapi/bin/openapi-spec-validator" ]; then
+if [ "$what" = all ] && ! compgen -G "$openapi/lib/python3*/site-packages/openapi_spec_validator-0.9.0.dist-info" >/dev/null; then
     echo "setup: installing openapi-spec-validator"
     rm -rf "$openapi"
     /usr/bin/python3 -m venv "$openapi"
@@ -98,10 +107,10 @@ fi
 makers=target/tools/packages
 if [ "$what" = all ] || [ "$what" = packages ]; then
     for tool in cargo-deb@3.8.0 cargo-cyclonedx@0.5.9; do
-        [ -x "$makers/bin/${tool%@*}" ] && continue
+        grep -qsF "\"${tool/@/ } " "$makers/.crates.toml" && [ -x "$makers/bin/${tool%@*}" ] && continue
         echo "setup: installing ${tool%@*} (a minute, once)"
         CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0 CFLAGS=-O2 \
-            cargo install --locked --quiet --debug --root "$makers" --target-dir "$makers/build" "$tool"
+            cargo install --locked --quiet --debug --force --root "$makers" --target-dir "$makers/build" "$tool"
     done
     rm -rf "$makers/build"
 fi

@@ -87,11 +87,16 @@ const CHECKS: &[Step] = &[
             "cargo",
             "doc",
             "--workspace",
+            "--features",
+            GUARDS,
             "--no-deps",
             "--document-private-items",
             "--locked",
         ],
-        environment: &[("RUSTDOCFLAGS", "-D warnings")],
+        environment: &[
+            ("RUSTDOCFLAGS", "-D warnings"),
+            ("RUSTDOC", "scripts/rustdoc"),
+        ],
     },
 ];
 
