@@ -61,10 +61,16 @@ pub(crate) fn is_rust(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Whether the file holds nothing but tests.
+/// Whether the file holds nothing but tests: a program of tests, a module of one that is a folder, or a module `tests`.
 pub(crate) fn is_tests(file: &Path) -> bool {
-    let in_folder = file
-        .parent()
+    let mut folders = file.ancestors().skip(1);
+    let is_program = folders
+        .next()
         .is_some_and(|folder| folder.ends_with("tests"));
-    in_folder || file.file_name().is_some_and(|name| name == "tests.rs")
+    // What is in `tests/src` helps the tests, and has none.
+    let is_module = file.starts_with("crates")
+        && folders
+            .next()
+            .is_some_and(|folder| folder.ends_with("tests"));
+    is_program || is_module || file.file_name().is_some_and(|name| name == "tests.rs")
 }
