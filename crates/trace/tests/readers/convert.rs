@@ -1,10 +1,5 @@
 //! What is written is read back as it was: records where the target holds them, key streams anywhere.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "tests, also in their helpers: what fails is the test"
-)]
-
 use std::path::Path;
 use trace::write::{Conversion, Target, WriteError, Written, convert};
 use trace::{

@@ -1,10 +1,5 @@
 //! `trace::info` on the real traces, and on traces that were ruined on purpose.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "tests, also in their helpers: what fails is the test"
-)]
-
 use trace::info::{Collector, Info, Known, Severity};
 use trace::{Op, Options, Reader, Record, Records, Volume, Volumes};
 use units::{Bytes, Offset};
