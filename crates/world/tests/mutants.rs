@@ -153,13 +153,13 @@ fn no_guard_is_without_a_test() {
 missed! {
     ORIGIN {
         distrust_before_the_origin_is_written: DistrustBeforeOrigin from 0 ["I1", "I3"],
-        wait_for_an_overlapping_write_that_waits: WaitForOverlappingWrite from 0 ["I1", "I3"],
+        wait_for_an_overlapping_write_that_waits: WaitForOverlappingWrite from 2180 ["I1", "I3"],
         put_copies_to_rest_once: RestOnce from 14698 ["I1"],
         end_the_rest_of_one_use_of_a_slot: RestOfOneUse from 1010538 ["I1", "I3"],
         kill_fills_of_blocks_that_are_written: KillFills from 0 ["I1", "I3"],
         admit_nothing_that_is_being_written: NoFillDuringWrite from 0 ["I1", "I3"],
         let_killed_fills_bring_nothing: KilledFillStaysOut from 0 ["I1", "I3"],
-        keep_no_guess_that_a_write_has_overtaken: KilledGuessStaysOut from 0 ["I1", "I3"],
+        keep_no_guess_that_a_write_has_overtaken: KilledGuessStaysOut from 5474 ["I1", "I3"],
         unstage_what_is_written: WriteUnstages from 0 ["I1", "I3"],
         unstage_what_is_erased: ErasureUnstages from 0 ["I1", "I3"],
         unstage_with_the_disk: DetachUnstages from 0 ["I1", "I3"],
@@ -179,13 +179,13 @@ missed! {
         wait_again_before_the_flash_is_believed: WaitWhileReturning from 41766 ["I1", "I3"],
         believe_no_retired_incarnation: Incarnation from 0 ["I1", "I3"],
         believe_no_blocks_of_an_origin_that_was_changed: Fingerprint from 0 ["I1", "I3"],
-        replay_from_what_may_not_be_in_the_checkpoint: CheckpointStart from 0 ["I1", "I3"],
+        replay_from_what_may_not_be_in_the_checkpoint: CheckpointStart from 3086 ["I1", "I3"],
         believe_no_descriptors_of_an_earlier_use: Generation from 22878 ["I1", "I3", "I4"],
         take_no_unread_journal_for_an_empty_one: UnreadJournal from 6192 ["I1", "I3"],
         give_no_segment_to_the_next_disk: SegmentNeedsItsDisk from 12298 ["I4"],
         free_durably_before_reuse: FreeBeforeReuse from 30268 ["I1", "I3"],
         free_before_the_checkpoint: FreedBeforeCheckpoint from 21330 ["I1", "I3"],
-        record_before_a_disk_is_given_away: RecordBeforeDetach from 0 ["I1", "I3"],
+        record_before_a_disk_is_given_away: RecordBeforeDetach from 1192 ["I1", "I3"],
     }
     BACK {
         keep_no_copy_of_what_a_write_has_overtaken: FrameDies from 19857 ["I1", "I3"],
@@ -218,7 +218,7 @@ missed! {
         compare_the_tail_with_its_checksums: TailChecksum from 0 ["I1", "I8", "commands", "never hostage"],
     }
     LYING {
-        believe_no_tables_that_are_behind_the_record: CommittedIsThere from 0 ["I1", "I3"],
+        believe_no_tables_that_are_behind_the_record: CommittedIsThere from 1226 ["I1", "I3"],
         use_no_number_of_a_checkpoint_that_was_lost_again: NumbersAreSkipped from 765130 ["I4"],
     }
     LATE {
@@ -240,9 +240,9 @@ missed! {
     }
     COMMANDED {
         read_the_log_of_failed_flash_with_its_key: KeyForFailedFlash from 75045 ["I1", "I2", "I4"],
-        enter_the_epoch_before_the_record: EpochBeforeRecord from 0 ["commands"],
+        enter_the_epoch_before_the_record: EpochBeforeRecord from 1637 ["commands"],
         decrypt_by_the_same_key: SameKey from 0 ["I2", "I4"],
-        close_the_record_before_what_waits_is_dropped: ClosedBeforeDropped from 0 ["I1", "I6"],
+        close_the_record_before_what_waits_is_dropped: ClosedBeforeDropped from 709 ["I1", "I6"],
     }
     ROTTEN {
         lock_a_log_that_ends_before_memory: MemoryFollows from 42547 ["I1", "I6"],
