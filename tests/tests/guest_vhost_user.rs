@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use e2e::{
@@ -91,9 +92,8 @@ fn a_guest_notices_nothing_of_a_server_that_is_killed() {
     scenario(GUEST_TOOLS, |lab| {
         let kit = GuestKit::build()?;
         let image = kit.disk(lab)?;
-        // Slow, and out of order; small files, so that the guest mostly waits for the disk: whenever
-        // the server is killed, a request is half way.
-        let slow = ["--delay-ms", "40"];
+        // Slow, and out of order; small files, so that the guest mostly waits for the disk.
+        let slow = ["--delay-ms", "100"];
         let mut server = RawFile::start(lab, &image, &slow)?;
         let steps = "write,dir=/var/probe,from=1,files=60,kib=32+verify,dir=/var/probe,through=60";
         let guest = Guest::boot_vhost_user(lab, &kit, &server.socket, "guest", steps)?;
@@ -101,6 +101,8 @@ fn a_guest_notices_nothing_of_a_server_that_is_killed() {
             wait_until("the guest to write", LONG, || {
                 Ok(guest.files_synced() >= synced)
             })?;
+            // The guest has just heard that a file is synced: it needs a moment until requests of the next one are half way.
+            std::thread::sleep(Duration::from_millis(150));
             server.process.kill()?;
             server = RawFile::start(lab, &image, &slow)?;
         }
