@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod clock;
 mod collector;
 mod context;
 mod ended;

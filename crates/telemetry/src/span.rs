@@ -1,11 +1,11 @@
 //! Spans, and how what runs below one finds it.
 
+use crate::clock::Clock;
 use crate::context::Context;
 use crate::ended::{Ended, Kind, Moment, Value};
 use crate::limits::{OF_SPAN_MAX, TEXT_BYTES_MAX};
 use crate::queue::Inner;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 tokio::task_local! {
     static HERE: Parent;
@@ -14,15 +14,8 @@ tokio::task_local! {
 /// A span that is under way.
 struct Open {
     inner: Arc<Inner>,
-    began: Instant,
+    clock: Clock,
     span: Ended,
-}
-
-impl Open {
-    fn now_nanos(&self) -> u64 {
-        let took = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.span.began_nanos.saturating_add(took)
-    }
 }
 
 /// Begins traces. Cloning shares it.
@@ -44,7 +37,8 @@ impl Tracer {
         let Some(inner) = &self.0 else {
             return Span(None);
         };
-        begin(inner, (name, kind), above.map(|above| (above, true)))
+        let above = above.map(|above| (above, true));
+        begin(inner, (name, kind), above, Clock::start())
     }
 
     /// A span of another process, as what others may be below here.
@@ -53,7 +47,7 @@ impl Tracer {
         Parent(inner.map(|inner| Above {
             inner: Arc::clone(inner),
             context: above,
-            is_remote: true,
+            clock: None,
         }))
     }
 }
@@ -62,6 +56,7 @@ fn begin(
     inner: &Arc<Inner>,
     (name, kind): (&'static str, Kind),
     above: Option<(Context, bool)>,
+    clock: Clock,
 ) -> Span {
     let (trace, span) = inner.numbers();
     let context = match above {
@@ -72,11 +67,10 @@ fn begin(
     let Some(context) = context else {
         return Span(None);
     };
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let began_nanos = u64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
+    let began_nanos = clock.unix_nanos();
     Span(Some(Box::new(Open {
         inner: Arc::clone(inner),
-        began: Instant::now(),
+        clock,
         span: Ended {
             context,
             above: above.map(|(above, is_remote)| (above.span(), is_remote)),
@@ -127,7 +121,7 @@ impl Span {
             open.span.moments_left_out += 1;
             return;
         }
-        let at_nanos = open.now_nanos();
+        let at_nanos = open.clock.unix_nanos();
         open.span.moments.push(Moment {
             name,
             at_nanos,
@@ -155,7 +149,7 @@ impl Span {
         Parent(open.map(|open| Above {
             inner: Arc::clone(&open.inner),
             context: open.span.context,
-            is_remote: false,
+            clock: Some(open.clock),
         }))
     }
 
@@ -168,7 +162,7 @@ impl Drop for Span {
         let Some(mut open) = self.0.take() else {
             return;
         };
-        open.span.end_nanos = open.now_nanos();
+        open.span.end_nanos = open.clock.unix_nanos();
         if open.span.context.is_sampled() {
             let Open { inner, span, .. } = *open;
             inner.ended(span);
@@ -180,8 +174,8 @@ impl Drop for Span {
 struct Above {
     inner: Arc<Inner>,
     context: Context,
-    /// It is of another process.
-    is_remote: bool,
+    /// That of the trace here; none if this span is of another process.
+    clock: Option<Clock>,
 }
 
 /// A span that others may be below; or none. Cloning shares it.
@@ -205,11 +199,42 @@ impl Parent {
             return Span(None);
         };
         let of = (name, Kind::Internal);
-        begin(&above.inner, of, Some((above.context, above.is_remote)))
+        let clock = above.clock.unwrap_or_else(Clock::start);
+        begin(
+            &above.inner,
+            of,
+            Some((above.context, above.clock.is_none())),
+            clock,
+        )
     }
 
     /// It, as what others may be below in another process.
     pub fn context(&self) -> Option<Context> {
         self.0.as_ref().map(|above| above.context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Counts;
+    use tokio::sync::mpsc::channel;
+    use units::Prng;
+
+    #[test]
+    fn a_wall_clock_that_is_set_amid_a_trace_moves_no_span_of_it() {
+        let (queue, mut ended) = channel(2);
+        let inner = Arc::new(Inner::new(queue, Arc::new(Counts::default()), Prng::new(1)));
+        let above = begin(&inner, ("move", Kind::Server), None, Clock::of_1970());
+        above.parent().child("step").end();
+        above.end();
+        let (child, above) = (ended.try_recv().unwrap(), ended.try_recv().unwrap());
+        let in_order = [
+            above.began_nanos,
+            child.began_nanos,
+            child.end_nanos,
+            above.end_nanos,
+        ];
+        assert!(in_order.is_sorted(), "{in_order:?}");
     }
 }
