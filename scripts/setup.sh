@@ -94,13 +94,16 @@ if [ "$what" = all ] || [ "$what" = packages ]; then
     exec 9>"$kept/lock"
     flock 9
 fi
-# A public validator of the API's document, which Debian does not have.
-openapi=target/tools/openapi
-if [ "$what" = all ] && ! compgen -G "$openapi/lib/python3*/site-packages/openapi_spec_validator-0.9.0.dist-info" >/dev/null; then
-    echo "setup: installing openapi-spec-validator"
-    rm -rf "$openapi"
-    /usr/bin/python3 -m venv "$openapi"
-    "$openapi/bin/pip" install --quiet --disable-pip-version-check openapi-spec-validator==0.9.0
+# A public validator of the API's document, which Debian does not have. Its programs name the place where they were
+# installed, so that place is the one that stays when this checkout goes.
+if [ "$what" = all ]; then
+    openapi=$kept/openapi
+    if [ "$("$openapi/bin/openapi-spec-validator" --version 2>/dev/null)" != "openapi-spec-validator 0.9.0" ]; then
+        echo "setup: installing openapi-spec-validator"
+        rm -rf "$openapi"
+        /usr/bin/python3 -m venv "$openapi"
+        "$openapi/bin/pip" install --quiet --disable-pip-version-check openapi-spec-validator==0.9.0
+    fi
 fi
 # Makers of packages. Not optimized, since each is built for minutes and runs for seconds, except what compresses, which
 # is of C.
