@@ -386,6 +386,17 @@ impl Hearth {
         serde_json::from_str(&output.stdout).with_context(|| output.stdout.clone())
     }
 
+    /// How often its first cache has committed the journal.
+    ///
+    /// # Errors
+    ///
+    /// When it does not answer, or has no journal.
+    pub fn journal_commits(&self) -> anyhow::Result<u64> {
+        let status = self.json(&["status"])?;
+        let commits = status["caches"][0]["inside"]["journal_commits"].as_u64();
+        commits.with_context(|| format!("commits of the journal in {status}"))
+    }
+
     /// What it has logged so far, earlier runs in the same lab included.
     ///
     /// # Errors

@@ -159,6 +159,17 @@ impl Libvirt {
         run(Command::new("virsh").args(["-c", &self.uri]).args(words))
     }
 
+    /// Has each later move of its VM take one pass: without hardware QEMU loses memory that it copies in several.
+    ///
+    /// # Errors
+    ///
+    /// When libvirt refuses.
+    pub fn move_in_one_pass(&self) -> anyhow::Result<()> {
+        // Milliseconds for which the guest may stand still: far more than its memory needs.
+        self.virsh(&["migrate-setmaxdowntime", Self::VM, "60000"])
+            .map(drop)
+    }
+
     /// What its VM has said.
     pub fn console(&self) -> String {
         let bytes = std::fs::read(&self.console).unwrap_or_default();

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-
 use crate::{Guest, GuestKit, Lab, Qmp, RoamingPair, VhostUserSettings, wait_for_listener};
 
 /// What QEMUs of one guest have in common. It boots from the disk that roams.
@@ -87,9 +85,7 @@ impl Migrating<'_> {
     ///
     /// When QEMU refuses.
     pub fn begin_move(&self, monitor: &mut Qmp, name: &str, pauses: bool) -> anyhow::Result<()> {
-        let pauses = json!({ "capability": "pause-before-switchover", "state": pauses });
-        let capabilities = json!({ "capabilities": [pauses] });
-        monitor.ask("migrate-set-capabilities", &capabilities)?;
+        monitor.pause_before_switchover(pauses)?;
         monitor.begin_move(&self.link(name))
     }
 }

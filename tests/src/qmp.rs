@@ -74,6 +74,18 @@ impl Qmp {
         self.ask("migrate-set-parameters", &parameters).map(drop)
     }
 
+    /// Says whether the guest stands still in a later move, from when it has stopped here until it is told to go on.
+    ///
+    /// # Errors
+    ///
+    /// When QEMU refuses.
+    pub fn pause_before_switchover(&mut self, pauses: bool) -> anyhow::Result<()> {
+        let pauses = json!({ "capability": "pause-before-switchover", "state": pauses });
+        let capabilities = json!({ "capabilities": [pauses] });
+        self.ask("migrate-set-capabilities", &capabilities)
+            .map(drop)
+    }
+
     /// Waits until the guest's move has come to a state.
     ///
     /// # Errors

@@ -92,10 +92,9 @@ impl Stand {
         self.pair.host(at).json(&["move", "show", VM])
     }
 
-    /// What the guest needs before it may go: QEMU without hardware loses memory that it copies in several passes.
+    /// What the guest needs before it may go.
     fn make_ready(&self) -> anyhow::Result<()> {
-        let downtime = ["migrate-setmaxdowntime", VM, "2000"];
-        self.libvirts[self.at].virsh(&downtime)?;
+        self.libvirts[self.at].move_in_one_pass()?;
         // Its next QEMU begins this file anew.
         let _ = std::fs::remove_file(self.libvirts[1 - self.at].console_path());
         Ok(())

@@ -66,11 +66,6 @@ fn around_after_a_kill() {
     is_not_served("around", End::Kill);
 }
 
-fn commits(hearth: &Hearth) -> anyhow::Result<Option<u64>> {
-    let status = hearth.json(&["status"])?;
-    Ok(status["caches"][0]["inside"]["journal_commits"].as_u64())
-}
-
 /// The origin lacks what was written after the copy, so there is nothing right to serve.
 fn is_refused_under_back(lab: &Lab, end: End) -> anyhow::Result<()> {
     let image = Image::new(lab, "origin.raw", Back::IMAGE_MIB)?;
@@ -81,11 +76,11 @@ fn is_refused_under_back(lab: &Lab, end: End) -> anyhow::Result<()> {
     hearth.stop()?;
     let hearth = Hearth::start(lab, &settings)?;
     let older = flash.content()?;
-    let before = commits(&hearth)?;
+    let before = hearth.journal_commits()?;
     nbdsh(Some(&hearth.uri(Back::DISK)), &writes(0, BLOCKS, 2))?;
     // The journal says how far the log is, a second later at the latest.
     wait_until("the journal to name the log", SHORT, || {
-        Ok(commits(&hearth)? > before)
+        Ok(hearth.journal_commits()? > before)
     })?;
     match end {
         End::Stop => drop(hearth.stop()?),

@@ -53,18 +53,19 @@ fn wait_for_flash(hearth: &Hearth, blocks: usize) -> anyhow::Result<usize> {
         usize::try_from(number.with_context(|| format!("{path} in {status}"))?)
             .context("a number of this machine")
     };
-    let commits = |status: &Value| number(status, "/caches/0/inside/journal_commits");
     let refused = |status: &Value| number(status, "/caches/0/refused_blocks/write_buffer");
     let mut written_at = None;
     wait_until("the flash to have what was read", LONG, || {
         let status = hearth.json(&["status"])?;
         let filled = number(&status, "/caches/0/flash_written_bytes/fill")? / BLOCK_BYTES;
         if written_at.is_none() && filled + refused(&status)? >= blocks {
-            written_at = Some(commits(&status)?);
+            written_at = Some(hearth.journal_commits()?);
         }
         // One commit may have begun before; the guest writes, so more of them follow.
-        let durable_at = written_at.map(|before| before + 2);
-        Ok(durable_at.is_some_and(|at| commits(&status).is_ok_and(|now| now >= at)))
+        Ok(match written_at {
+            Some(before) => hearth.journal_commits()? >= before + 2,
+            None => false,
+        })
     })?;
     refused(&hearth.json(&["status"])?)
 }

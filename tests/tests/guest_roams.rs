@@ -142,11 +142,7 @@ fn a_guest_whose_move_fails_at_the_last_moment_goes_on_where_it_was() {
         let next = qemu(lab, &kit, &sockets[1], ("second", false))?;
         std::thread::sleep(INCOMING_WAITS);
         let mut monitor = guest.monitor()?;
-        let pauses = json!({ "capability": "pause-before-switchover", "state": true });
-        monitor.ask(
-            "migrate-set-capabilities",
-            &json!({ "capabilities": [pauses] }),
-        )?;
+        monitor.pause_before_switchover(true)?;
         monitor.begin_move(&incoming(lab, "second"))?;
         monitor.wait_for_move("pre-switchover")?;
         // The guest has stopped, and has flushed. A QEMU that ends flushes, too.

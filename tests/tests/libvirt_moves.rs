@@ -91,8 +91,7 @@ fn goes_there_and_back(lab: &Lab, vhost_user: bool) -> anyhow::Result<()> {
     for (here, there) in [(0, 1), (1, 0)] {
         // Its next QEMU begins this file anew.
         let _ = std::fs::remove_file(libvirts[there].console_path());
-        // In one pass: without hardware QEMU loses memory of a guest that it copies in several.
-        libvirts[here].virsh(&["migrate-setmaxdowntime", VM, "2000"])?;
+        libvirts[here].move_in_one_pass()?;
         run(&mut migration(
             &libvirts[here],
             &libvirts[there],

@@ -182,10 +182,7 @@ impl Mover {
         let downtime = u64::try_from(downtime.as_millis()).context("a downtime")?;
         let parameters = json!({ "max-bandwidth": bandwidth, "downtime-limit": downtime });
         self.monitor.ask("migrate-set-parameters", &parameters)?;
-        let pauses = json!({ "capability": "pause-before-switchover", "state": pauses });
-        let capabilities = json!({ "capabilities": [pauses] });
-        let set = self.monitor.ask("migrate-set-capabilities", &capabilities);
-        set.map(drop)
+        self.monitor.pause_before_switchover(pauses)
     }
 
     fn migrate(&mut self, uri: &str) -> anyhow::Result<()> {
