@@ -53,6 +53,8 @@ fn a_unit_is_written_by_one_host_at_a_time_and_survives_its_target_and_its_daemo
 
         // The daemon is killed: the units are its own still.
         hearth.kill()?;
+        let checked = settings.check(lab)?;
+        ensure!(checked.code == 0, "{}", checked.stderr);
         let hearth = Hearth::start(lab, &settings)?;
         nbdsh(
             Some(&hearth.uri("through")),

@@ -73,6 +73,9 @@ fn goes_and_comes(machine: &mut NfsMachine, mount: &str, round: u64) -> anyhow::
         &format!("assert h.pread(1 << 20, 0)[:6] == b'origin'\nh.pwrite(b'before' + bytes(4090), {first} * 4096)\nh.flush()"),
     )?;
     machine.cut("one")?;
+    if mount == "hard" {
+        is_found_by_a_check(machine)?;
+    }
     let away = format!(
         r"
 import errno, time
@@ -124,6 +127,21 @@ assert h.pread(1 << 20, 0)[:6] == b'origin'
     );
     machine.stop("one")?;
     machine.run("on one umount /mnt").map(drop)
+}
+
+/// Whoever checks a configuration is told which of its paths do not answer.
+fn is_found_by_a_check(machine: &mut NfsMachine) -> anyhow::Result<()> {
+    let said = machine.run(
+        "status=0
+on one timeout 60 /lab/hearth serve --config /run/one/hearth.toml --check-config 2>&1 || status=$?
+[ $status = 2 ]",
+    )?;
+    for path in ["daemon.owners_dir", "disk[0].origin.file"] {
+        let fault = said.lines().find(|line| line.contains(path));
+        let fault = fault.with_context(|| said.clone())?;
+        ensure!(fault.contains("does not answer"), "{said}");
+    }
+    Ok(())
 }
 
 #[test]

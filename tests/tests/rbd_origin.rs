@@ -46,6 +46,8 @@ fn an_image_of_ceph_is_written_by_one_host_at_a_time_and_survives_its_daemon() {
 
         // A killed daemon's client lives on in the cluster for half a minute; its disks do not wait for that.
         hearth.kill()?;
+        let checked = settings.check(lab)?;
+        ensure!(checked.code == 0, "{}", checked.stderr);
         let began = Instant::now();
         let hearth = Hearth::start(lab, &settings)?;
         let (of_through, of_back) = (hearth.uri("through"), hearth.uri("back"));

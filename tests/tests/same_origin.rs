@@ -72,10 +72,6 @@ fn a_configuration_with_one_origin_twice_is_not_sound() {
     scenario(&[], |lab| {
         let flash = Flash::format(lab, "flash.img", 64)?;
         let port = free_port()?;
-        let check = |settings: &HearthSettings| -> anyhow::Result<e2e::Answer> {
-            let config = settings.write(lab)?.display().to_string();
-            e2e::hearth(&["serve", "--config", &config, "--check-config"])
-        };
         let disks = |one: &str, two: &str, more: &str| {
             let [one, two] = [("one", one), ("two", two)].map(|(name, host)| {
                 let disk = DiskSettings::on_nbd(name, &format!("nbd://{host}:{port}/x"));
@@ -84,7 +80,7 @@ fn a_configuration_with_one_origin_twice_is_not_sound() {
             HearthSettings::new(&flash).disk(&one).disk(&two)
         };
         for (one, two) in [("localhost", "127.0.0.1"), ("[::1]", "LOCALHOST")] {
-            let answer = check(&disks(one, two, ""))?;
+            let answer = disks(one, two, "").check(lab)?;
             ensure!(
                 answer.code == 2
                     && answer
@@ -94,7 +90,7 @@ fn a_configuration_with_one_origin_twice_is_not_sound() {
                 answer.stderr
             );
         }
-        let readers = check(&disks("localhost", "127.0.0.1", "read_only = true"))?;
+        let readers = disks("localhost", "127.0.0.1", "read_only = true").check(lab)?;
         // No server is there, which is all that is found.
         ensure!(
             readers.stderr.contains("cannot reach origin")
@@ -104,7 +100,7 @@ fn a_configuration_with_one_origin_twice_is_not_sound() {
         );
         let own = disks("localhost", "127.0.0.2", "")
             .nbd_key(&format!("tcp_address = '127.0.0.1:{port}'"));
-        let answer = check(&own)?;
+        let answer = own.check(lab)?;
         ensure!(
             answer.code == 2 && answer.stderr.contains("is an export of this daemon"),
             "{}",

@@ -3,8 +3,8 @@
 
 use anyhow::ensure;
 use e2e::{
-    Answer, DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, MOUNT_TOOLS, can_mount, nbdsh,
-    scenario,
+    Answer, DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, MOUNT_TOOLS, can_mount,
+    free_port, nbdsh, scenario,
 };
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -102,15 +102,27 @@ fn a_check_finds_what_others_have_and_origins_that_are_gone() {
     scenario(&[], |lab| {
         let gone = lab.path("gone.sock").display().to_string();
         let uri = format!("nbd+unix:///disk?socket={gone}");
-        settings(lab)?
-            .disk(&DiskSettings::on_nbd("other", &uri))
-            .write(lab)?;
-        let checked = serve(lab, &["--check-config"])?;
-        ensure!(
-            checked.code == 2 && checked.stderr.contains("disk[1].origin.nbd"),
-            "{}",
-            checked.stderr
+        let nowhere = format!("rbd:pool/image?conf={gone}");
+        let closed = format!(
+            "iscsi://127.0.0.1:{}/iqn.2026-01.org.example:disks/1",
+            free_port()?
         );
+        let checked = settings(lab)?
+            .disk(&DiskSettings::on_nbd("other", &uri))
+            .disk(&DiskSettings::on_rbd("image", &nowhere))
+            .disk(&DiskSettings::on_iscsi("unit", &closed, "host-1"))
+            .check(lab)?;
+        for fault in [
+            "disk[1].origin.nbd",
+            "disk[2].origin.rbd",
+            "disk[3].origin.iscsi",
+        ] {
+            ensure!(
+                checked.code == 2 && checked.stderr.contains(fault),
+                "{}",
+                checked.stderr
+            );
+        }
         let _listener = UnixListener::bind(lab.path("nbd.sock"))?;
         let checked = serve(lab, &["--check-config"])?;
         let process = format!("the process {} listens", std::process::id());

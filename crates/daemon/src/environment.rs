@@ -3,10 +3,9 @@
 use super::flash_size::{FlashSize, block_storage, superblock};
 use super::page_tls::PageTls;
 use super::state::is_running;
-use super::{roaming, settings, tenants};
+use super::{origin_checks, roaming, settings, tenants};
 use configuration::{
-    CacheConfig, Config, DiskConfig, Fault, FileOrigin, OriginConfig, OriginPlace, Switch, Text,
-    VmConfig, cache_of, identity, room_faults,
+    CacheConfig, Config, DiskConfig, Fault, Switch, Text, VmConfig, cache_of, identity, room_faults,
 };
 use operators::OperatorsFile;
 use rustix::fs::Access;
@@ -14,7 +13,6 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt as _};
 use std::path::Path;
 use units::errors::chain;
-use units::{Bytes, SECTOR_BYTES};
 
 /// All that this machine lacks for a configuration: paths that are missing or cannot be
 /// used, sizes that do not fit, files that two disks would write. Unless a daemon uses the state
@@ -25,7 +23,7 @@ pub fn environment(config: &Config) -> Vec<Fault> {
     let daemon = &config.daemon;
     kept(&daemon.state_dir, "daemon.state_dir", &mut faults);
     if let Some(shared) = &daemon.owners_dir {
-        kept(shared, "daemon.owners_dir", &mut faults);
+        faults.extend(kept_on_share(shared, "daemon.owners_dir"));
     }
     socket(&daemon.admin_socket, "daemon.admin_socket", &mut faults);
     if let Switch::On(path) = &config.nbd.unix_socket.0 {
@@ -68,7 +66,7 @@ pub fn environment(config: &Config) -> Vec<Fault> {
     tls(config, &mut faults);
     page(config, &mut faults);
     caches(config, &mut faults);
-    origins(config, &mut faults);
+    faults.extend(origin_checks::faults(config));
     promises(config, &mut faults);
     if !is_running(&config.daemon.state_dir) {
         faults.extend(super::occupied::faults(config));
@@ -252,77 +250,6 @@ fn is_on(config: &Config, disk: &DiskConfig, cache: &CacheConfig) -> bool {
     cache_of(config, disk).is_ok_and(|of| of.name == cache.name)
 }
 
-fn origins(config: &Config, faults: &mut Vec<Fault>) {
-    writers(config, faults);
-    let flash: Vec<(u64, u64)> = config
-        .caches
-        .iter()
-        .filter_map(|cache| std::fs::metadata(&cache.path).ok())
-        .map(|metadata| identity(&metadata))
-        .collect();
-    for (at, disk) in config.disks.iter().enumerate() {
-        let OriginConfig::File(FileOrigin { file, .. }) = &disk.origin else {
-            continue;
-        };
-        let key = format!("disk[{at}].origin.file");
-        let (metadata, size) = match block_storage(file) {
-            Ok(found) => found,
-            Err(error) => {
-                faults.push(Fault::new(key, format!("{}: {error}", file.display())));
-                continue;
-            }
-        };
-        if flash.contains(&identity(&metadata)) {
-            faults.push(Fault::new(
-                key.clone(),
-                "is the flash of a cache; a disk's bytes would be overwritten",
-            ));
-        }
-        faults.extend(size_fault(disk, size).map(|message| Fault::new(key, message)));
-    }
-}
-
-/// Each origin is used by one disk that writes it, or by disks that only read; and none is an export
-/// of this daemon.
-fn writers(config: &Config, faults: &mut Vec<Fault>) {
-    let mut used: Vec<(OriginPlace, bool, usize)> = Vec::new();
-    for (at, disk) in config.disks.iter().enumerate() {
-        let place = OriginPlace::of(&disk.origin);
-        let read_only = disk.read_only || disk.shared;
-        let key = format!("disk[{at}].origin");
-        if place.is_served_by(&config.nbd) {
-            let message = "is an export of this daemon; name the server that has the disk's bytes";
-            faults.push(Fault::new(key.clone(), message));
-        }
-        let conflicts = |(other, reads, _): &&(OriginPlace, bool, usize)| {
-            other.is(&place) && !(*reads && read_only)
-        };
-        if let Some((_, _, first)) = used.iter().find(conflicts) {
-            let name = &config.disks[*first].name;
-            let message = format!(
-                "is the origin of disk[{first}], '{name}', too, and one of them writes it; a disk has one writer and no readers beside it"
-            );
-            faults.push(Fault::new(key, message));
-        }
-        used.push((place, read_only, at));
-    }
-}
-
-fn size_fault(disk: &DiskConfig, found: Bytes) -> Option<String> {
-    if found.is_zero() || !found.is_multiple_of(SECTOR_BYTES) {
-        return Some(format!(
-            "is {found} long, which is not a positive multiple of 512B"
-        ));
-    }
-    match disk.size {
-        Some(expected) if expected.0 != found => Some(format!(
-            "is {found} long, the configuration says {}; correct size or remove it",
-            expected.0
-        )),
-        _ => None,
-    }
-}
-
 /// A place for a socket: in a directory that is there, and with nothing else in it. A socket that
 /// somebody has left is replaced.
 fn socket(path: &Path, key: &str, faults: &mut Vec<Fault>) {
@@ -350,6 +277,17 @@ fn kept(path: &Path, key: &str, faults: &mut Vec<Fault>) {
         let message = format!("{}: its file system is full; make room", path.display());
         faults.push(Fault::new(key, message));
     }
+}
+
+/// The same of a directory whose file system may not answer.
+fn kept_on_share(path: &Path, key: &'static str) -> Vec<Fault> {
+    let asked = path.to_owned();
+    let looked = origin_checks::within_time(path, move || {
+        let mut faults = Vec::new();
+        kept(&asked, key, &mut faults);
+        faults
+    });
+    looked.unwrap_or_else(|error| vec![Fault::new(key, chain(&error))])
 }
 
 fn directory(path: &Path, key: &str, faults: &mut Vec<Fault>) {

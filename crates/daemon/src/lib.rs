@@ -63,6 +63,7 @@ mod observer;
 mod occupied;
 mod opening;
 mod orders;
+mod origin_checks;
 mod own_process;
 mod pace;
 mod page_access;

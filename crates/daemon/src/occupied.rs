@@ -78,20 +78,20 @@ fn tcp(address: SocketAddr, key: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Origins over NBD that do not answer; those that are files were looked at.
+/// Origins of servers, clusters and targets that do not answer; files were looked at.
 fn origins(disks: &[DiskConfig]) -> Vec<Fault> {
     let disks = disks.iter().enumerate();
-    let over_nbd: Vec<(usize, &DiskConfig)> = disks
-        .filter(|(_, disk)| matches!(disk.origin, OriginConfig::Nbd(_)))
+    let elsewhere: Vec<(usize, &DiskConfig)> = disks
+        .filter(|(_, disk)| !matches!(disk.origin, OriginConfig::File(_)))
         .collect();
     let mut faults = Vec::new();
-    for some in over_nbd.chunks(ASKED_AT_ONCE) {
+    for some in elsewhere.chunks(ASKED_AT_ONCE) {
         let asked: Vec<Option<Fault>> = std::thread::scope(|scope| {
             let ask = |(at, disk): &(usize, &DiskConfig)| {
-                let (at, spec) = (*at, origin_spec(&disk.origin));
+                let key = format!("disk[{at}].origin.{}", disk.origin.kind());
+                let spec = origin_spec(&disk.origin);
                 scope.spawn(move || {
                     let error = origin::measure(&spec).err()?;
-                    let key = format!("disk[{at}].origin.nbd");
                     let message = format!("{}; the disk would wait for it", chain(&error));
                     Some(Fault::new(key, message))
                 })
