@@ -225,7 +225,11 @@ fn secrets_are_asked_and_what_is_no_unit_is_told() {
             ..spec.clone()
         }
     };
-    assert!(matches!(refused(&spec), OpenError::Unreachable { .. }));
+    let error = refused(&spec);
+    assert!(matches!(error, OpenError::Unreachable { .. }));
+    // A target lets hosts in by their names, and an operator has to know which one it was told.
+    let said = units::errors::chain(&error);
+    assert!(said.contains(&spec.initiator), "{said}");
     assert!(matches!(
         refused(&with("wrong")),
         OpenError::Unreachable { .. }

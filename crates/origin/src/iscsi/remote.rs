@@ -53,8 +53,11 @@ pub(super) struct IscsiRemote {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoSession {
     /// A file with a secret cannot be read.
-    #[error("the secret in {path}: {source}")]
-    Secret { path: String, source: io::Error },
+    #[error("the secret in {path}: {reason}")]
+    Secret { path: String, reason: io::Error },
+    /// The target cannot be reached, or does not let this host in, which is known there by its name.
+    #[error("logging in as {initiator}: {reason}")]
+    Login { initiator: String, reason: Error },
     /// Another host has the unit.
     #[error("{0}")]
     InUse(NoReservation),
@@ -88,7 +91,7 @@ impl IscsiRemote {
             }
             None => random(),
         };
-        let mut session = libiscsi::Session::login(&Target {
+        let session = libiscsi::Session::login(&Target {
             portal: &spec.portal,
             name: &spec.target,
             unit: spec.unit,
@@ -97,6 +100,10 @@ impl IscsiRemote {
             credentials: credentials.as_ref(),
             of_target: of_target.as_ref(),
             seconds: u16::try_from(seconds).unwrap_or(u16::MAX),
+        });
+        let mut session = session.map_err(|reason| NoSession::Login {
+            initiator: spec.initiator.clone(),
+            reason,
         })?;
         let mut writer = self.writer.clone();
         if let Some(held) = &writer {
@@ -131,9 +138,9 @@ impl IscsiRemote {
 
 fn secret_of(chap: &Chap) -> Result<Credentials, NoSession> {
     let text = std::fs::read_to_string(&chap.secret_file);
-    let text = text.map_err(|source| NoSession::Secret {
+    let text = text.map_err(|reason| NoSession::Secret {
         path: chap.secret_file.display().to_string(),
-        source,
+        reason,
     })?;
     Ok(Credentials {
         user: chap.user.clone(),
