@@ -1,5 +1,6 @@
 //! Commands of the program that need no daemon.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
@@ -43,4 +44,14 @@ pub fn hearth(words: &[&str]) -> anyhow::Result<Answer> {
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
+}
+
+/// Has the program check a configuration.
+///
+/// # Errors
+///
+/// When the program cannot be run.
+pub fn check_config(path: &Path) -> anyhow::Result<Answer> {
+    let path = path.display().to_string();
+    hearth(&["serve", "--config", &path, "--check-config"])
 }

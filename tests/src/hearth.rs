@@ -7,9 +7,7 @@ use std::process::{Command, ExitStatus};
 use anyhow::{Context, ensure};
 use rustix::process::Signal;
 
-use crate::{
-    Answer, DiskSettings, Flash, Lab, Manager, Output, Process, limits, tools, wait_until,
-};
+use crate::{DiskSettings, Flash, Lab, Manager, Output, Process, limits, tools, wait_until};
 
 /// What the admin socket is called in a lab's folder.
 pub(crate) const ADMIN_SOCKET: &str = "admin.sock";
@@ -186,16 +184,6 @@ impl HearthSettings {
     pub fn write(&self, lab: &Lab) -> anyhow::Result<PathBuf> {
         std::fs::create_dir_all(lab.path("state")).context("a state folder")?;
         lab.write("hearth.toml", &self.text(lab))
-    }
-
-    /// Writes the configuration into the lab, and lets the program check it.
-    ///
-    /// # Errors
-    ///
-    /// When the program cannot be run.
-    pub fn check(&self, lab: &Lab) -> anyhow::Result<Answer> {
-        let config = self.write(lab)?.display().to_string();
-        crate::hearth(&["serve", "--config", &config, "--check-config"])
     }
 
     fn text(&self, lab: &Lab) -> String {

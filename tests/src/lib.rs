@@ -85,7 +85,7 @@ pub use browser::{BROWSER_TOOLS, Browser};
 pub use ceph::Ceph;
 pub use certificates::Authority;
 pub use collector::{Collector, TracedSpan};
-pub use command::{Answer, hearth};
+pub use command::{Answer, check_config, hearth};
 pub use debian::{DEBIAN_TOOLS, Debian, Packages};
 pub use disk_settings::DiskSettings;
 pub use etcd::Etcd;

@@ -3,7 +3,8 @@
 
 use anyhow::ensure;
 use e2e::{
-    DiskSettings, Flash, Hearth, HearthSettings, Image, Tgt, nbdsh, reads, scenario, writes,
+    DiskSettings, Flash, Hearth, HearthSettings, Image, Tgt, check_config, nbdsh, reads, scenario,
+    writes,
 };
 
 #[test]
@@ -53,7 +54,7 @@ fn a_unit_is_written_by_one_host_at_a_time_and_survives_its_target_and_its_daemo
 
         // The daemon is killed: the units are its own still.
         hearth.kill()?;
-        let checked = settings.check(lab)?;
+        let checked = check_config(&settings.write(lab)?)?;
         ensure!(checked.code == 0, "{}", checked.stderr);
         let hearth = Hearth::start(lab, &settings)?;
         nbdsh(

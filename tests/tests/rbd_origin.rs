@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use e2e::{
-    Ceph, DiskSettings, Flash, Hearth, HearthSettings, LONG, block, nbdsh, reads, scenario,
-    wait_until, writes,
+    Ceph, DiskSettings, Flash, Hearth, HearthSettings, LONG, block, check_config, nbdsh, reads,
+    scenario, wait_until, writes,
 };
 use rustix::process::Signal;
 
@@ -46,7 +46,7 @@ fn an_image_of_ceph_is_written_by_one_host_at_a_time_and_survives_its_daemon() {
 
         // A killed daemon's client lives on in the cluster for half a minute; its disks do not wait for that.
         hearth.kill()?;
-        let checked = settings.check(lab)?;
+        let checked = check_config(&settings.write(lab)?)?;
         ensure!(checked.code == 0, "{}", checked.stderr);
         let began = Instant::now();
         let hearth = Hearth::start(lab, &settings)?;

@@ -3,8 +3,8 @@
 
 use anyhow::ensure;
 use e2e::{
-    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, free_port,
-    nbdsh, scenario,
+    DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, Origin, OriginSettings, check_config,
+    free_port, nbdsh, scenario,
 };
 
 /// Another path to a socket.
@@ -80,7 +80,7 @@ fn a_configuration_with_one_origin_twice_is_not_sound() {
             HearthSettings::new(&flash).disk(&one).disk(&two)
         };
         for (one, two) in [("localhost", "127.0.0.1"), ("[::1]", "LOCALHOST")] {
-            let answer = disks(one, two, "").check(lab)?;
+            let answer = check_config(&disks(one, two, "").write(lab)?)?;
             ensure!(
                 answer.code == 2
                     && answer
@@ -90,7 +90,8 @@ fn a_configuration_with_one_origin_twice_is_not_sound() {
                 answer.stderr
             );
         }
-        let readers = disks("localhost", "127.0.0.1", "read_only = true").check(lab)?;
+        let readers =
+            check_config(&disks("localhost", "127.0.0.1", "read_only = true").write(lab)?)?;
         // No server is there, which is all that is found.
         ensure!(
             readers.stderr.contains("cannot reach origin")
@@ -100,7 +101,7 @@ fn a_configuration_with_one_origin_twice_is_not_sound() {
         );
         let own = disks("localhost", "127.0.0.2", "")
             .nbd_key(&format!("tcp_address = '127.0.0.1:{port}'"));
-        let answer = own.check(lab)?;
+        let answer = check_config(&own.write(lab)?)?;
         ensure!(
             answer.code == 2 && answer.stderr.contains("is an export of this daemon"),
             "{}",

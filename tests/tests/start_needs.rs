@@ -4,7 +4,7 @@
 use anyhow::ensure;
 use e2e::{
     Answer, DiskSettings, Flash, Hearth, HearthSettings, Image, Lab, MOUNT_TOOLS, can_mount,
-    free_port, nbdsh, scenario,
+    check_config, free_port, nbdsh, scenario,
 };
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -107,11 +107,12 @@ fn a_check_finds_what_others_have_and_origins_that_are_gone() {
             "iscsi://127.0.0.1:{}/iqn.2026-01.org.example:disks/1",
             free_port()?
         );
-        let checked = settings(lab)?
+        let config = settings(lab)?
             .disk(&DiskSettings::on_nbd("other", &uri))
             .disk(&DiskSettings::on_rbd("image", &nowhere))
             .disk(&DiskSettings::on_iscsi("unit", &closed, "host-1"))
-            .check(lab)?;
+            .write(lab)?;
+        let checked = check_config(&config)?;
         for fault in [
             "disk[1].origin.nbd",
             "disk[2].origin.rbd",
