@@ -114,7 +114,7 @@ fn opening(open: &device::uring::OpenError, error: &OfflineError) -> CliError {
                 None => chain(error),
             };
             CliError::new(Exit::Refused, message)
-                .with_remedy("stop what uses it; the daemon: systemctl stop hearth")
+                .with_remedy("stop what uses it; the daemon: systemctl stop hearth.socket hearth.service")
         }
         _ => CliError::new(Exit::Failed, chain(error)),
     }

@@ -44,7 +44,7 @@ pub enum Migrate {
     Set(Set),
     /// Take the disks of a VM whose owner is gone for good
     ///
-    /// All disks of the VM that roam, or none.     /// Only where the other host will never again serve the disk with what it has. Refused while a session with it stands,
+    /// All disks of the VM that roam, or none. Only where the other host will never again serve the disk with what it has. Refused while a session with it stands,
     /// while it has the origin locked, and while its flash may have bytes that the origin lacks, unless those are given up.
     Take {
         /// The VM, or a disk that is the only one of its VM
