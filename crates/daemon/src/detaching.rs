@@ -122,9 +122,15 @@ impl Control {
         if !self.registry().change(entry, begin) {
             return Err(on_its_way(name));
         }
+        // Unless it was let go meanwhile, because its lock was lost.
         let stay = || {
-            self.registry()
-                .set_phase(entry, Phase::Attached { geometry })
+            self.registry().change(entry, |entry| {
+                let is_leaving = matches!(entry.phase, Phase::Detaching { .. });
+                if is_leaving {
+                    entry.phase = Phase::Attached { geometry };
+                }
+                is_leaving
+            })
         };
         if !force && !self.is_deserted(entry).await {
             stay();
@@ -137,9 +143,8 @@ impl Control {
             )));
         }
         let gone = self.let_go(entry, dirty).await;
-        if gone.is_err() {
+        if gone.is_err() && stay() {
             // It is served as before.
-            stay();
             self.disk_sockets().settle_disk(name);
         }
         gone
@@ -176,7 +181,15 @@ impl Control {
                 self.try_waiting();
                 Ok(())
             }
-            Err(error) => Err(problem(name, &error)),
+            Err(error) => {
+                let why = problem(name, &error);
+                if error == ShardError::FlushGivenUp {
+                    // Whoever watches its lock has it attached again.
+                    let why = why.clone();
+                    self.registry().set_phase(entry, Phase::Waiting { why });
+                }
+                Err(why)
+            }
         }
     }
 }

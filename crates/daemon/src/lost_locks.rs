@@ -19,7 +19,7 @@ use api::problem::ProblemKind;
 use api::types::Problem;
 use cache::OfDirty;
 use events::EventKind;
-use shard::ShardError;
+use shard::{DetachHandle, ShardError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -45,7 +45,9 @@ async fn watch_lock(control: Arc<Control>, entry: Entry, watch: Watch) {
         tokio::time::sleep(LOOK).await;
         let asked = watch.clone();
         let asking = tokio::task::spawn_blocking(move || asked.check());
-        let lost = match tokio::time::timeout(SILENCE_MAX, asking).await {
+        // What was unknown before counts.
+        let left = SILENCE_MAX.saturating_sub(held_at.elapsed()).max(LOOK);
+        let lost = match tokio::time::timeout(left, asking).await {
             Ok(Ok(None)) => return,
             Ok(Ok(Some(Ok(())))) => {
                 held_at = Instant::now();
@@ -74,19 +76,27 @@ fn unknown(held_at: Instant, reason: &str) -> Option<String> {
 /// go now.
 async fn lose(control: &Arc<Control>, entry: &Entry, watch: &Watch, reason: &str) -> bool {
     let mut geometry = None;
-    control.registry().update(entry, |entry| {
-        if let Phase::Attached { geometry: known } = entry.phase {
+    let mut is_leaving = false;
+    control.registry().update(entry, |entry| match entry.phase {
+        Phase::Attached { geometry: known } => {
             geometry = Some(known);
             entry.phase = Phase::Detaching { geometry: known };
         }
+        Phase::Detaching { .. } => is_leaving = true,
+        Phase::Attaching
+        | Phase::Waiting { .. }
+        | Phase::Standby { .. }
+        | Phase::Forgetting { .. } => {}
     });
+    if is_leaving {
+        return lose_leaving(control, entry, watch, reason).await;
+    }
     let Some(geometry) = geometry else {
-        // It leaves already, or has left.
-        return true;
+        // It is on its way to be attached, or has left: then the watch ends by itself.
+        return false;
     };
     let name = &entry.config.name;
-    tracing::error!(event = EventKind::DiskLetGo.word(),
-        disk = %name, reason, "the disk is let go");
+    tell(entry, reason);
     control.disk_sockets().settle_disk(name);
     let detached = match control.shards().of(entry) {
         Ok(shard) => {
@@ -98,22 +108,7 @@ async fn lose(control: &Arc<Control>, entry: &Entry, watch: &Watch, reason: &str
     };
     match detached {
         Ok(()) | Err(ShardError::NoSuchDisk) => {
-            control.registry().give_origin_back(entry);
-            let roams = entry.config.moves();
-            let mut why = Problem::new(ProblemKind::Origin, reason);
-            if roams {
-                let place = watch.place();
-                why = why.with_remedy(format!(
-                    "start this host's daemon anew once {place} answers"
-                ));
-            }
-            control
-                .registry()
-                .update(entry, |entry| entry.phase = Phase::Waiting { why });
-            // Whether the other host has taken one that roams is looked up at the start.
-            if !roams {
-                attach_at_start(Arc::clone(control), entry.clone()).await;
-            }
+            wait(control, entry, watch, reason).await;
             true
         }
         Err(error) => {
@@ -125,5 +120,45 @@ async fn lose(control: &Arc<Control>, entry: &Entry, watch: &Watch, reason: &str
             control.disk_sockets().settle_disk(name);
             false
         }
+    }
+}
+
+/// The same of a disk that is being detached: what is still to be brought to its origin stays on flash. A disk that leaves
+/// without that is left to whoever detaches it; if it stays, the next look lets it go.
+async fn lose_leaving(control: &Arc<Control>, entry: &Entry, watch: &Watch, reason: &str) -> bool {
+    let Ok(shard) = control.shards().of(entry) else {
+        return false;
+    };
+    let given_up = shard.ask(|shard, reply| DetachHandle::of(shard).give_up_flush(entry.id, reply));
+    if given_up.await != Err(ShardError::FlushGivenUp) {
+        return false;
+    }
+    tell(entry, reason);
+    wait(control, entry, watch, reason).await;
+    true
+}
+
+fn tell(entry: &Entry, reason: &str) {
+    tracing::error!(event = EventKind::DiskLetGo.word(),
+        disk = %entry.config.name, reason, "the disk is let go");
+}
+
+/// A disk that was let go waits for its lock.
+async fn wait(control: &Arc<Control>, entry: &Entry, watch: &Watch, reason: &str) {
+    control.registry().give_origin_back(entry);
+    let roams = entry.config.moves();
+    let mut why = Problem::new(ProblemKind::Origin, reason);
+    if roams {
+        let place = watch.place();
+        why = why.with_remedy(format!(
+            "start this host's daemon anew once {place} answers"
+        ));
+    }
+    control
+        .registry()
+        .update(entry, |entry| entry.phase = Phase::Waiting { why });
+    // Whether the other host has taken one that roams is looked up at the start.
+    if !roams {
+        attach_at_start(Arc::clone(control), entry.clone()).await;
     }
 }

@@ -76,6 +76,7 @@ pub(super) fn problem(name: &Name, error: &ShardError) -> Problem {
         | ShardError::NoMemory
         | ShardError::OtherFrontEnd(_) => ProblemKind::Busy,
         ShardError::Size { .. }
+        | ShardError::FlushGivenUp
         | ShardError::Owner(
             OwnerError::InUse { .. }
             | OwnerError::AttachedElsewhere { .. }
@@ -150,6 +151,9 @@ fn remedy(name: &Name, error: &ShardError) -> Option<String> {
         ),
         ShardError::Cache(ControlError::Unrecorded { .. }) => format!(
             "stop the daemon and look: hearth recover list FLASH; then hearth recover destage FLASH --disk {name}, or hearth recover drop FLASH --disk {name} {lose}"
+        ),
+        ShardError::FlushGivenUp => format!(
+            "the disk is attached again when its lock is to be had; then repeat: hearth disk detach {name} --flush"
         ),
         ShardError::Cache(ControlError::Locked(_)) => format!(
             "stop the daemon and look: hearth recover verify FLASH --disk {name}; then hearth recover destage, export or drop"

@@ -38,6 +38,7 @@ impl<'a> Commands<'a> {
     /// Begins to do what a message says that the cache does on its own.
     pub(crate) fn pass(&mut self, message: Message) {
         match message {
+            Message::GiveUpFlush { disk, reply } => self.give_up_flush(disk, reply),
             Message::Drop { disk, reply } => {
                 self.ask_about(disk, reply, |disk| Command::Drop { disk });
             }
@@ -123,6 +124,29 @@ impl<'a> Commands<'a> {
             return self.ask(Job::FlushFirst(slot), Command::Destage { disk: slot });
         }
         self.leave_now(slot);
+    }
+
+    /// A disk that is being detached leaves without what it was to bring to its origin first.
+    fn give_up_flush(&mut self, disk: DiskId, reply: Reply<()>) {
+        let is_flushing = |slot: &DiskSlot| {
+            let disk = self.disks.get(*slot);
+            disk.is_some_and(|disk| disk.of_dirty() == OfDirty::Flush && !disk.is_serving())
+        };
+        let slot = self.disks.slot_of(disk).filter(is_flushing);
+        let Some(slot) = slot else {
+            return reply(Err(ShardError::NoSuchDisk));
+        };
+        let has_begun = self.jobs.give_up_flush(slot);
+        if !has_begun && self.jobs.concern(slot) {
+            // The origin has everything, or something else is done with the disk first.
+            return reply(Err(ShardError::NoSuchDisk));
+        }
+        let disk = self.disks.get_mut(slot);
+        disk.expect("a slot that is known has a disk")
+            .give_up_flush(reply);
+        if has_begun {
+            self.leave_now(slot);
+        }
     }
 
     /// Nobody writes the origin any more, so its fingerprint will hold.

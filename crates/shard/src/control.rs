@@ -4,12 +4,14 @@
 //! should do no more than pass it on. A callback that is dropped instead of being called means
 //! that the shard's thread has ended.
 
+mod detaching;
 mod hints;
 mod images;
 mod limits;
 mod roaming;
 mod scrub;
 
+pub use detaching::DetachHandle;
 pub use hints::GuestHandle;
 pub(crate) use hints::OfGuest;
 pub(crate) use images::OfImage;
@@ -55,6 +57,10 @@ pub(crate) enum Message {
     Detach {
         disk: DiskId,
         dirty: OfDirty,
+        reply: Reply<()>,
+    },
+    GiveUpFlush {
+        disk: DiskId,
         reply: Reply<()>,
     },
     Drop {
@@ -309,6 +315,7 @@ impl Message {
             Self::Status { reply } => reply(Err(error)),
             Self::ScrubStatus { reply } => reply(Err(error)),
             Self::Detach { reply, .. }
+            | Self::GiveUpFlush { reply, .. }
             | Self::Drop { reply, .. }
             | Self::SetPolicy { reply, .. }
             | Self::SetWriteBack { reply, .. }

@@ -64,6 +64,8 @@ pub(crate) struct Disk {
     roams: bool,
     /// What becomes of bytes that its origin lacks, once it is detached.
     of_dirty: OfDirty,
+    /// They were to be brought there first, and are not.
+    has_given_up_flush: bool,
     connections: usize,
     found: Found,
     /// Who writes down what its guests ask.
@@ -95,6 +97,7 @@ impl Disk {
             late_until: None,
             roams: false,
             of_dirty: OfDirty::default(),
+            has_given_up_flush: false,
             connections: 0,
             found: Found::default(),
             tap: None,
@@ -177,7 +180,7 @@ impl Disk {
         Offer {
             name: self.spec.name.clone(),
             size: self.geometry.size,
-            read_only: self.is_read_only(),
+            read_only: self.spec.is_read_only(&self.geometry),
             can_discard: self.geometry.can_discard,
         }
     }
@@ -274,6 +277,19 @@ impl Disk {
         true
     }
 
+    /// What it was to bring to its origin before it leaves stays on flash. Who waits for its end hears so then, `reply` with
+    /// the others.
+    pub(crate) fn give_up_flush(&mut self, reply: Reply<()>) {
+        self.of_dirty = OfDirty::Keep;
+        self.has_given_up_flush = true;
+        match &mut self.phase {
+            Phase::Draining(waiting) | Phase::Leaving(waiting) => waiting.push(reply),
+            Phase::Serving => {
+                unreachable!("a disk that is served has nothing to bring before it leaves")
+            }
+        }
+    }
+
     /// What becomes of bytes that its origin lacks, once it is detached.
     pub(crate) fn of_dirty(&self) -> OfDirty {
         self.of_dirty
@@ -311,15 +327,25 @@ impl Disk {
     /// It is not detached after all: who waits for that is told why, and it is served again.
     pub(crate) fn serve_again(&mut self, error: &ShardError) {
         let phase = std::mem::replace(&mut self.phase, Phase::Serving);
+        self.has_given_up_flush = false;
         phase.answer(&Err(error.clone()));
     }
 
     /// It is gone: its origin is let go, and who waits for that is told.
     pub(crate) fn end(self) {
-        let Self { origin, phase, .. } = self;
+        let Self {
+            origin,
+            phase,
+            has_given_up_flush,
+            ..
+        } = self;
         // Who hears of it may open the origin at once.
         drop(origin);
-        phase.answer(&Ok(()));
+        phase.answer(&if has_given_up_flush {
+            Err(ShardError::FlushGivenUp)
+        } else {
+            Ok(())
+        });
     }
 
     /// Whether the cache is detaching it.
@@ -329,10 +355,6 @@ impl Disk {
 
     pub(crate) fn is_serving(&self) -> bool {
         matches!(self.phase, Phase::Serving)
-    }
-
-    pub(crate) fn is_read_only(&self) -> bool {
-        self.geometry.read_only || self.spec.read_only || self.spec.shared
     }
 
     /// Counts an answered request.
@@ -369,7 +391,7 @@ impl Disk {
                 .write_back_settings_of(slot)
                 .unwrap_or(self.spec.write_back),
             dirty: cache.facts().write_back_of(slot).unwrap_or_default(),
-            read_only: self.is_read_only(),
+            read_only: self.spec.is_read_only(&self.geometry),
             tenant: self.spec.tenant.clone(),
             shared: self.spec.shared,
             views: cache.facts().views_of(slot),

@@ -50,6 +50,9 @@ pub enum ShardError {
     /// The disk is being detached.
     #[error("the disk is being detached")]
     Detaching,
+    /// The disk has left, and what it was to bring to its origin first is on flash: another host may have the origin.
+    #[error("its lock was lost meanwhile: what its origin lacks is kept on the flash")]
+    FlushGivenUp,
     /// Another host asks for what this cache cannot lend.
     #[error(transparent)]
     NotLent(#[from] cache::NotLent),

@@ -92,6 +92,17 @@ impl Jobs {
         job.expect("the cache ends each command once")
     }
 
+    /// Nobody waits any more for what is brought to the origin of a disk before its detach. False if nothing is.
+    pub(crate) fn give_up_flush(&mut self, slot: DiskSlot) -> bool {
+        let mut jobs = self.asked.values_mut();
+        let flush = jobs.find(|job| matches!(job, Job::FlushFirst(disk) if *disk == slot));
+        let Some(flush) = flush else {
+            return false;
+        };
+        *flush = Job::Told(Box::new(|_| {}));
+        true
+    }
+
     /// Whether the cache is busy with a command about a disk.
     pub(crate) fn concern(&self, slot: DiskSlot) -> bool {
         self.asked.values().any(|job| match job {

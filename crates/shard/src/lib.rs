@@ -64,7 +64,8 @@ mod throttles;
 mod tripwire;
 
 pub use control::{
-    Attached, AttachedImage, GuestHandle, ImageHandle, LimitHandle, ScrubHandle, ShardHandle,
+    Attached, AttachedImage, DetachHandle, GuestHandle, ImageHandle, LimitHandle, ScrubHandle,
+    ShardHandle,
 };
 pub use error::{Reply, ShardError, SpawnError};
 pub use frontend::Offer;

@@ -3,7 +3,7 @@
 use crate::error::ShardError;
 use crate::owners::OwnerFile;
 use at_rest::{DataKey, XtsCipher};
-use block_io::BlockCipher;
+use block_io::{BlockCipher, OriginGeometry};
 use cache::{OwnerRecord, Tenure, WriteBack, WritePolicy};
 use frontend::limits::ConnectionLimits;
 use std::path::PathBuf;
@@ -77,6 +77,11 @@ pub struct DiskSpec {
 }
 
 impl DiskSpec {
+    /// Whether a disk with this origin takes no writes.
+    pub(crate) fn is_read_only(&self, origin: &OriginGeometry) -> bool {
+        origin.read_only || self.read_only || self.shared
+    }
+
     /// The cipher of its key, if it has one.
     pub(crate) fn cipher(&self) -> Result<Option<Box<dyn BlockCipher>>, ShardError> {
         let Some(key) = &self.key else {

@@ -155,10 +155,12 @@ impl Changes<'_> {
         };
         back.change = Some(Change::new(Some(id), to, self.ports.attended()));
         back.phase = Phase::Closing;
-        if dirty == OfDirty::Keep
-            && let Some(flash) = self.flash.as_mut()
-        {
-            flash.write_back().flush_log(&mut self.ports.store, disk);
+        if dirty == OfDirty::Keep {
+            // Another host may have the origin next: no batch is begun any more for who waits for all of it.
+            back.fail_demands(self.ports, ControlError::Busy);
+            if let Some(flash) = self.flash.as_mut() {
+                flash.write_back().flush_log(&mut self.ports.store, disk);
+            }
         }
         self.ports.schedule(disk);
         Ok(())

@@ -68,18 +68,23 @@ impl OriginLock {
             Err(error) if error.kind() == io::ErrorKind::NotFound || is_loss(&error) => {
                 return Err(lost());
             }
-            Err(error) => {
-                return Err(OwnerError::Io {
-                    doing: "look at the lock of",
-                    path: self.path.clone(),
-                    system: (&error).into(),
-                });
-            }
+            Err(error) => return Err(self.unknown(&error)),
         }
         match self.prove() {
+            Ok(()) => Ok(()),
             Err(error) if is_loss(&error) => Err(lost()),
             // A full file system, or one that has become read-only, has not let go of the lock.
-            Ok(()) | Err(_) => Ok(()),
+            Err(error) if is_refusal(&error) => Ok(()),
+            Err(error) => Err(self.unknown(&error)),
+        }
+    }
+
+    /// The folder's file system does not say.
+    fn unknown(&self, error: &io::Error) -> OwnerError {
+        OwnerError::Io {
+            doing: "look at the lock of",
+            path: self.path.clone(),
+            system: error.into(),
         }
     }
 
@@ -97,6 +102,15 @@ impl OriginLock {
 
 fn is_loss(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(may_be_lock_loss)
+}
+
+/// The file system answers, and takes no write.
+fn is_refusal(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(
+        error.kind(),
+        StorageFull | QuotaExceeded | ReadOnlyFilesystem
+    )
 }
 
 /// Asks whether a lock is still held, as long as somebody means to hold it.

@@ -1,18 +1,21 @@
 //! Disks leave, and the shard stops.
 
 use super::Shard;
-use crate::error::Reply;
+use crate::error::{Reply, ShardError};
 use crate::limits::{FAREWELL_TIME_MAX, LATE_TIME_MAX};
 use crate::sources::Handler;
 use cache::{Command, ControlError, ControlOutcome, OfDirty};
 use events::EventKind;
 use origin::Origin as _;
-use units::DiskSlot;
+use units::{DiskId, DiskSlot};
 
 impl Shard {
     /// Detaches a disk, unless it is known already that this will be refused: then its clients
     /// keep their connections.
-    pub(super) fn detach_if_clean(&mut self, slot: DiskSlot, dirty: OfDirty, reply: Reply<()>) {
+    pub(super) fn detach_if_clean(&mut self, disk: DiskId, dirty: OfDirty, reply: Reply<()>) {
+        let Some(slot) = self.disks.slot_of(disk) else {
+            return reply(Err(ShardError::NoSuchDisk));
+        };
         let lacking = self
             .cache
             .facts()

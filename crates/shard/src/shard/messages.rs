@@ -33,11 +33,9 @@ impl Shard {
                 opened,
                 reply,
             } => self.attach(*spec, opened, reply),
-            Message::Detach { disk, dirty, reply } => match self.disks.slot_of(disk) {
-                Some(slot) => self.detach_if_clean(slot, dirty, reply),
-                None => reply(Err(ShardError::NoSuchDisk)),
-            },
-            Message::Drop { .. }
+            Message::Detach { disk, dirty, reply } => self.detach_if_clean(disk, dirty, reply),
+            Message::GiveUpFlush { .. }
+            | Message::Drop { .. }
             | Message::SetPolicy { .. }
             | Message::SetWriteBack { .. }
             | Message::Destage { .. }
