@@ -25,6 +25,15 @@ impl Sense {
     pub const ABORTED_COMMAND: u8 = 11;
     /// A thin unit has no room left.
     pub const NO_SPACE: u16 = 0x2707;
+    /// Additional sense codes of `UNIT_ATTENTION`, whatever their qualifier: the unit was reset, or another initiator has
+    /// had its commands cleared.
+    const RESETS: [u8; 2] = [0x29, 0x2f];
+
+    /// Whether the unit says that commands may have vanished, and what it had not made durable with them.
+    pub fn tells_of_a_reset(self) -> bool {
+        let [code, _qualifier] = self.code.to_be_bytes();
+        self.key == Self::UNIT_ATTENTION && Self::RESETS.contains(&code)
+    }
 }
 
 /// How a command ended.
@@ -38,6 +47,8 @@ pub enum Outcome {
     ReservationConflict,
     /// The target has too much to do.
     Busy,
+    /// The unit was reset, or another initiator has had it aborted: it may have been carried out.
+    Aborted,
     /// The connection was lost: it may have been carried out.
     Lost,
     /// Another status of the standard.
@@ -52,6 +63,7 @@ impl Outcome {
             0x02 => Self::Check(sense),
             0x18 => Self::ReservationConflict,
             0x08 | 0x28 => Self::Busy,
+            0x40 => Self::Aborted,
             other => u8::try_from(other).map_or(Self::Lost, Self::Other),
         }
     }
@@ -66,6 +78,7 @@ impl fmt::Display for Outcome {
             }
             Self::ReservationConflict => f.write_str("another initiator has reserved the unit"),
             Self::Busy => f.write_str("the target is busy"),
+            Self::Aborted => f.write_str("it was aborted"),
             Self::Lost => f.write_str("the connection was lost"),
             Self::Other(status) => write!(f, "SCSI status {status:#x}"),
         }

@@ -19,6 +19,8 @@ use std::ptr;
 const NORMAL: c_int = 2;
 /// How often a command is tried that the unit answers with an attention.
 const ATTENTIONS_MAX: usize = 5;
+/// Seconds that each command may take by which a session ends.
+const FAREWELL_SECONDS: u16 = 10;
 
 /// Who asks: for CHAP.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub struct Target<'a> {
     pub credentials: Option<&'a Credentials>,
     /// What we want to know of the target, if anything.
     pub of_target: Option<&'a Credentials>,
-    /// Seconds that a command of the login may take.
+    /// Seconds that a command may take until the session is started.
     pub seconds: u16,
 }
 
@@ -92,9 +94,14 @@ impl Session {
         session.checked(connected)?;
         // SAFETY: the session is there. Whoever has it begins another one when this one is lost.
         unsafe { (functions.iscsi_set_noautoreconnect)(handle, 1) };
-        // SAFETY: the same. Commands have their time limits elsewhere.
-        unsafe { (functions.iscsi_set_timeout)(handle, 0) };
         Ok(session)
+    }
+
+    /// Has each command from now on end within so many seconds; 0: it takes as long as it takes.
+    fn limit(&self, seconds: u16) {
+        let (functions, handle) = (self.context.functions, self.context.handle);
+        // SAFETY: the context is there.
+        unsafe { (functions.iscsi_set_timeout)(handle, c_int::from(seconds)) };
     }
 
     fn prepare(&self, target: &Target<'_>) -> Result<(), Error> {
@@ -109,8 +116,7 @@ impl Session {
         let qualifier = u32::from_be_bytes([0, 0, q0, q1]);
         // SAFETY: the same.
         self.checked(unsafe { (functions.iscsi_set_isid_random)(handle, random, qualifier) })?;
-        // SAFETY: the same.
-        unsafe { (functions.iscsi_set_timeout)(handle, c_int::from(target.seconds)) };
+        self.limit(target.seconds);
         let both = [
             (
                 target.credentials,
@@ -228,14 +234,19 @@ impl Session {
         unsafe { (self.context.functions.iscsi_logout_sync)(self.context.handle) };
     }
 
-    /// Has it serve commands, from this thread on.
+    /// Has it serve commands, from this thread on. Whoever submits them limits their time.
     pub fn start(self) -> Running {
+        self.limit(0);
         Running::new(self.context)
     }
 
-    /// The session of what serves commands, to take leave of the target; none if commands are under way, or the
-    /// connection is lost.
+    /// The session of what serves commands, to take leave of the target within [`FAREWELL_SECONDS`] a command; none if
+    /// commands are under way, or the connection is lost.
     pub fn resume(running: Running) -> Option<Self> {
-        running.into_context().map(|context| Self { context })
+        let session = Self {
+            context: running.into_context()?,
+        };
+        session.limit(FAREWELL_SECONDS);
+        Some(session)
     }
 }

@@ -43,10 +43,10 @@ where
     let (spec, name) = (spec.clone(), origin.clone());
     let thread = thread::Builder::new().name("origin-open".to_owned());
     let spawned = thread.spawn(move || {
+        let _back = Back(name);
         let outcome = work(&spec);
         // What nobody waits for any more is closed here.
         let _ = tell.send(outcome);
-        held_up(|origins| origins.remove(&name));
     });
     spawned.map_err(unreachable)?;
     match told.recv_timeout(limit.to_std()) {
@@ -65,6 +65,15 @@ where
         Err(RecvTimeoutError::Disconnected) => Err(unreachable(io::Error::other(
             "the thread that opens it has ended",
         ))),
+    }
+}
+
+/// The thread that waited for an origin comes back when this is dropped, even by a panic.
+struct Back(String);
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        held_up(|origins| origins.remove(&self.0));
     }
 }
 

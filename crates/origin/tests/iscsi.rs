@@ -86,6 +86,57 @@ fn one_host_writes_a_unit() {
     third.expect(0, 4096, 2);
 }
 
+/// The unit as a kill leaves it: reserved, and its session open. Only this process knows of it still, so it has another
+/// name here, and the same key.
+fn as_after_a_kill(spec: &OriginSpec, folder: &Path) -> (OriginSpec, tempfile::TempDir, Keeping) {
+    let OriginSpec::Iscsi(mut other_name) = spec.clone() else {
+        unreachable!()
+    };
+    other_name.name.push('/');
+    let spec = OriginSpec::Iscsi(other_name);
+    let from = std::fs::read_dir(folder.join("iscsi-keys")).unwrap();
+    let from = from.flatten().next().unwrap().path();
+    let other = tempfile::tempdir().unwrap();
+    let keeping = keeping(other.path());
+    origin::expect_anything(&spec, &keeping).unwrap();
+    let to = std::fs::read_dir(other.path().join("iscsi-keys")).unwrap();
+    std::fs::copy(from, to.flatten().next().unwrap().path()).unwrap();
+    (spec, other, keeping)
+}
+
+#[test]
+fn a_unit_that_is_opened_and_not_used_stays_whose_it_was() {
+    if !Tgt::is_here() {
+        return;
+    }
+    let mut tgt = Tgt::start();
+    let here = tgt.unit(SIZE.get());
+    let there = IscsiSpec {
+        initiator: "iqn.2026-01.org.example:host-2".to_owned(),
+        name: format!("{}/there", here.name),
+        ..here.clone()
+    };
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [of_here, of_there] = folders.each_ref().map(|folder| keeping(folder.path()));
+    let [here, there] = [here, there].map(OriginSpec::Iscsi);
+    // Nobody's: a disk that turns out not to fit does not keep it from another host.
+    drop(origin::open_keeping(&here, false, &of_here).unwrap());
+    origin::settle(&here, &of_here, false).unwrap();
+    drop(Rig::of(
+        origin::open_keeping(&there, false, &of_there).unwrap(),
+    ));
+    origin::settle(&there, &of_there, false).unwrap();
+
+    // This host's since before a kill: its flash may have what the unit lacks.
+    let mut first = Rig::of(origin::open_keeping(&here, false, &of_here).unwrap());
+    first.expect(0, 4096, 0);
+    let (after, _folder, of_after) = as_after_a_kill(&here, folders[0].path());
+    drop(origin::open_keeping(&after, false, &of_after).unwrap());
+    origin::settle(&after, &of_after, false).unwrap();
+    let error = origin::open_keeping(&there, false, &of_there).unwrap_err();
+    assert!(matches!(error, OpenError::InUse { .. }), "{error:?}");
+}
+
 #[test]
 fn a_killed_daemons_unit_is_its_own_again() {
     if !Tgt::is_here() {
@@ -98,22 +149,8 @@ fn a_killed_daemons_unit_is_its_own_again() {
     let mut first = Rig::of(origin::open_keeping(&spec, false, &keeping).unwrap());
     first.write(0, 1, 4096, false);
     assert_eq!(first.one().result, Ok(()));
-    // As a kill leaves it: reserved, and its session open. Only this process knows of it still.
-    let mut second = {
-        let OriginSpec::Iscsi(mut other_name) = spec.clone() else {
-            unreachable!()
-        };
-        other_name.name.push('/');
-        let from = std::fs::read_dir(folder.path().join("iscsi-keys")).unwrap();
-        let from = from.flatten().next().unwrap().path();
-        let other = tempfile::tempdir().unwrap();
-        let of_other = self::keeping(other.path());
-        // The same key under the other name.
-        origin::expect_anything(&OriginSpec::Iscsi(other_name.clone()), &of_other).unwrap();
-        let to = std::fs::read_dir(other.path().join("iscsi-keys")).unwrap();
-        std::fs::copy(from, to.flatten().next().unwrap().path()).unwrap();
-        Rig::of(origin::open_keeping(&OriginSpec::Iscsi(other_name), false, &of_other).unwrap())
-    };
+    let (spec, _other, keeping) = as_after_a_kill(&spec, folder.path());
+    let mut second = Rig::of(origin::open_keeping(&spec, false, &keeping).unwrap());
     second.write(0, 2, 4096, true);
     assert_eq!(second.one().result, Ok(()));
     second.expect(0, 4096, 2);

@@ -2,12 +2,11 @@
 //!
 //! ```text
 //!   request ─► pieces, each a command ─► libiscsi ─► socket
-//!      ▲            ▲      │ unit attention: again
+//!      ▲            ▲      │ unit attention: again, or a new session where the unit was reset
 //!   answer ◄── last piece ended
 //! ```
 
-use super::remote::Writer;
-use super::reservation;
+use super::remote::{Writer, take_leave};
 use super::unit::Abilities;
 use crate::nbd::{Sending, Wire};
 use block_io::{Buf, BufPool, FailureKind, OriginDone, Slice};
@@ -20,7 +19,6 @@ use ring::{Op, Ring, Source, SourceId};
 use slab::Slab;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::thread;
 use units::Instant;
 
 const READABLE: u64 = 0;
@@ -255,7 +253,10 @@ impl Bridge {
         let Ended { command, outcome } = one;
         let Command { tag, cdb, data } = command;
         let key = usize::try_from(tag).expect("a slab's key");
-        let result = match self.judge(key, &cdb, outcome) {
+        if outcome == Outcome::ReservationConflict {
+            self.say_who_was_taken();
+        }
+        let result = match judge(self.requests[key].header.kind, &cdb, outcome) {
             Verdict::Is(result) => result,
             Verdict::Again => {
                 self.submit(key, cdb, data);
@@ -263,6 +264,11 @@ impl Bridge {
             }
             Verdict::Otherwise => {
                 self.zero_otherwise(key, &cdb);
+                return None;
+            }
+            Verdict::Reset => {
+                self.lost
+                    .get_or_insert_with(|| "the unit was reset".to_owned());
                 return None;
             }
             // The end of the connection says so.
@@ -284,31 +290,6 @@ impl Bridge {
             return None;
         }
         Some(self.requests.remove(key))
-    }
-
-    fn judge(&mut self, key: usize, cdb: &Cdb, outcome: Outcome) -> Verdict {
-        let kind = self.requests[key].header.kind;
-        Verdict::Is(match outcome {
-            Outcome::Good => Ok(()),
-            Outcome::Lost => return Verdict::Lost,
-            Outcome::Busy => Err(Errno::Shutdown),
-            Outcome::ReservationConflict => {
-                self.say_who_was_taken();
-                Err(Errno::Perm)
-            }
-            Outcome::Other(_) => Err(Errno::Io),
-            Outcome::Check(Sense { key, code }) => match key {
-                Sense::UNIT_ATTENTION => return Verdict::Again,
-                Sense::NOT_READY | Sense::ABORTED_COMMAND => Err(Errno::Shutdown),
-                Sense::DATA_PROTECT if code == Sense::NO_SPACE => Err(Errno::NoSpc),
-                Sense::DATA_PROTECT => Err(Errno::Perm),
-                // Giving back is a hint.
-                Sense::ILLEGAL_REQUEST if kind == wire::command::TRIM => Ok(()),
-                Sense::ILLEGAL_REQUEST if cdb[0] == cdb::WRITE_SAME => return Verdict::Otherwise,
-                Sense::ILLEGAL_REQUEST => Err(Errno::Inval),
-                _ => Err(Errno::Io),
-            },
-        })
     }
 
     /// Writes the zeroes of a range that the unit could not zero.
@@ -346,6 +327,7 @@ impl Bridge {
 }
 
 /// What is made of a command's end.
+#[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     /// It is the request's result, or a part of it.
     Is(Result<(), Errno>),
@@ -353,8 +335,34 @@ enum Verdict {
     Again,
     /// The unit does not know it.
     Otherwise,
+    /// The unit may have forgotten what it has not made durable, and what it was told and has not answered.
+    Reset,
     /// Nobody knows.
     Lost,
+}
+
+/// What the end of a command means for the request of this kind that it is a part of.
+fn judge(kind: u16, cdb: &Cdb, outcome: Outcome) -> Verdict {
+    Verdict::Is(match outcome {
+        Outcome::Good => Ok(()),
+        Outcome::Lost => return Verdict::Lost,
+        Outcome::Busy => Err(Errno::Shutdown),
+        Outcome::ReservationConflict => Err(Errno::Perm),
+        Outcome::Aborted => return Verdict::Reset,
+        Outcome::Other(_) => Err(Errno::Io),
+        Outcome::Check(sense) => match sense.key {
+            Sense::UNIT_ATTENTION if sense.tells_of_a_reset() => return Verdict::Reset,
+            Sense::UNIT_ATTENTION => return Verdict::Again,
+            Sense::NOT_READY | Sense::ABORTED_COMMAND => Err(Errno::Shutdown),
+            Sense::DATA_PROTECT if sense.code == Sense::NO_SPACE => Err(Errno::NoSpc),
+            Sense::DATA_PROTECT => Err(Errno::Perm),
+            // Giving back is a hint.
+            Sense::ILLEGAL_REQUEST if kind == wire::command::TRIM => Ok(()),
+            Sense::ILLEGAL_REQUEST if cdb[0] == cdb::WRITE_SAME => return Verdict::Otherwise,
+            Sense::ILLEGAL_REQUEST => Err(Errno::Inval),
+            _ => Err(Errno::Io),
+        },
+    })
 }
 
 /// A range in pieces of at most `most` blocks.
@@ -461,27 +469,49 @@ impl Wire for Bridge {
 }
 
 impl Drop for Bridge {
-    /// Who takes leave gives the unit back, on a thread of its own, because the target may take its time.
+    /// Who takes leave gives the unit back.
     fn drop(&mut self) {
-        let running = self.running.take();
-        let (End::Goodbye, Some(session)) = (self.end, running.and_then(Session::resume)) else {
+        if self.end != End::Goodbye {
             return;
-        };
+        }
         let writer = self.writer.take();
-        let origin = self.origin.clone();
-        let thread = thread::Builder::new().name("iscsi-close".to_owned());
-        let spawned = thread.spawn(move || take_leave(session, writer.as_ref(), &origin));
-        if let Err(error) = spawned {
-            tracing::warn!(origin = self.origin, %error, "the unit stays reserved for this host");
+        match self.running.take().and_then(Session::resume) {
+            Some(session) => take_leave(session, writer, &self.origin),
+            None if writer.is_some() => tracing::warn!(
+                origin = self.origin,
+                "the unit stays reserved for this host: its target does not answer"
+            ),
+            None => {}
         }
     }
 }
 
-fn take_leave(mut session: Session, writer: Option<&Writer>, origin: &str) {
-    if let Some(writer) = writer
-        && let Err(error) = reservation::give_back(&mut session, writer.key.own)
-    {
-        tracing::warn!(origin, %error, "the unit stays reserved for this host");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_write(outcome: Outcome) -> Verdict {
+        judge(
+            wire::command::WRITE,
+            &cdb::write(0, 1, Durable::Later),
+            outcome,
+        )
     }
-    session.logout();
+
+    #[test]
+    fn a_unit_that_was_reset_is_told_again_what_it_may_have_forgotten() {
+        let attention = |code| {
+            let key = Sense::UNIT_ATTENTION;
+            of_write(Outcome::Check(Sense { key, code }))
+        };
+        // Power on, a bus reset, a reset of the unit, commands that another initiator has cleared.
+        for code in [0x2900, 0x2902, 0x2903, 0x2f00] {
+            assert_eq!(attention(code), Verdict::Reset, "{code:#x}");
+        }
+        assert_eq!(of_write(Outcome::Aborted), Verdict::Reset);
+        // Another size, other parameters, reservations that were preempted.
+        for code in [0x2a09, 0x2a01, 0x2a03] {
+            assert_eq!(attention(code), Verdict::Again, "{code:#x}");
+        }
+    }
 }

@@ -32,7 +32,7 @@ impl IscsiSpec {
             spec: self.clone(),
             writer,
         };
-        let connected = remote.log_in().map_err(|error| self.failed(error))?;
+        let connected = remote.log_in_first().map_err(|error| self.failed(error))?;
         // Later logins take nothing from anybody.
         let writer = remote.writer.map(Writer::who_takes_nothing);
         let remote = IscsiRemote { writer, ..remote };

@@ -15,6 +15,7 @@ use ring::Ring;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::thread;
 use units::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -69,15 +70,31 @@ pub(super) enum NoSession {
 /// A session with a unit, on its way to its shard's thread.
 #[derive(Debug)]
 struct LoggedIn {
-    session: libiscsi::Session,
+    /// None when it has been started.
+    session: Option<libiscsi::Session>,
     unit: Unit,
     origin: String,
     writer: Option<Writer>,
+    /// Nobody had the unit before: if the session is not started, nobody has it afterwards.
+    is_new: bool,
+}
+
+impl Drop for LoggedIn {
+    fn drop(&mut self) {
+        if let (Some(session), true) = (self.session.take(), self.is_new) {
+            take_leave(session, self.writer.take(), &self.origin);
+        }
+    }
 }
 
 impl IscsiRemote {
-    /// Logs in and takes the unit, if it is to be written. Blocks.
-    pub(super) fn log_in(&self) -> Result<Connected, NoSession> {
+    /// Logs in for the first time and takes the unit, if it is to be written. A unit that nobody had is given back unless
+    /// what comes of this is started. Blocks.
+    pub(super) fn log_in_first(&self) -> Result<Connected, NoSession> {
+        self.log_in(true)
+    }
+
+    fn log_in(&self, is_first: bool) -> Result<Connected, NoSession> {
         let spec = &self.spec;
         let credentials = spec.chap.as_ref().map(secret_of).transpose()?;
         let of_target = spec.target_chap.as_ref().map(secret_of).transpose()?;
@@ -106,6 +123,7 @@ impl IscsiRemote {
             reason,
         })?;
         let mut writer = self.writer.clone();
+        let mut is_new = false;
         if let Some(held) = &writer {
             let taken = reservation::take(&mut session, held.key);
             let reserved = taken.map_err(|error| match error {
@@ -119,20 +137,37 @@ impl IscsiRemote {
                 );
                 writer = None;
             }
-            session.reset()?;
+            is_new = is_first && reserved == Reserved::Newly;
         }
-        let unit = Unit::of(&mut session)?;
+        let unit = match self.prepare(&mut session) {
+            Ok(unit) => unit,
+            Err(error) => {
+                if is_new {
+                    take_leave(session, writer, &spec.name);
+                }
+                return Err(error.into());
+            }
+        };
         let terms = unit.terms;
         let carrier = LoggedIn {
-            session,
+            session: Some(session),
             unit,
             origin: spec.name.clone(),
             writer,
+            is_new,
         };
         Ok(Connected {
             carrier: Box::new(carrier),
             terms,
         })
+    }
+
+    /// Ends what former sessions have under way, if the unit is to be written, and asks what the unit is like.
+    fn prepare(&self, session: &mut libiscsi::Session) -> Result<Unit, Error> {
+        if self.writer.is_some() {
+            session.reset()?;
+        }
+        Unit::of(session)
     }
 }
 
@@ -156,7 +191,7 @@ impl fmt::Display for IscsiRemote {
 
 impl Remote for IscsiRemote {
     fn connect_all(&self, _keeper: Option<&Keeper>) -> Result<Vec<Connected>, DialError> {
-        let connected = self.log_in().map_err(|error| match error {
+        let connected = self.log_in(false).map_err(|error| match error {
             NoSession::InUse(_) => DialError::Refused(format!("it is in use by {error}")),
             error => DialError::Unreachable(io::Error::other(error)),
         });
@@ -174,16 +209,35 @@ impl Remote for IscsiRemote {
 }
 
 impl Carrier for LoggedIn {
-    fn start(self: Box<Self>, link: LinkId, ring: &Ring, pool: &BufPool) -> Box<dyn Wire> {
-        let Self {
-            session,
-            unit,
+    fn start(mut self: Box<Self>, link: LinkId, ring: &Ring, pool: &BufPool) -> Box<dyn Wire> {
+        let session = self.session.take();
+        let running = session.expect("it is started once").start();
+        let (origin, writer) = (self.origin.clone(), self.writer.take());
+        Box::new(Bridge::new(
+            link,
+            running,
+            self.unit.able,
             origin,
             writer,
-        } = *self;
-        let running = session.start();
-        Box::new(Bridge::new(
-            link, running, unit.able, origin, writer, ring, pool,
+            ring,
+            pool,
         ))
+    }
+}
+
+/// Gives the unit back and ends the session, on a thread of its own, because the target may take its time.
+pub(super) fn take_leave(mut session: libiscsi::Session, writer: Option<Writer>, origin: &str) {
+    let name = origin.to_owned();
+    let leave = move || {
+        if let Some(writer) = writer
+            && let Err(error) = reservation::give_back(&mut session, writer.key.own)
+        {
+            tracing::warn!(origin = name, %error, "the unit stays reserved for this host");
+        }
+        session.logout();
+    };
+    let thread = thread::Builder::new().name("iscsi-close".to_owned());
+    if let Err(error) = thread.spawn(leave) {
+        tracing::warn!(origin, %error, "the unit stays reserved for this host");
     }
 }

@@ -26,23 +26,23 @@ pub(super) enum NoReservation {
 /// Whether a unit is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reserved {
-    Yes,
+    /// Nobody had it.
+    Newly,
+    /// A former session of this host had it, or another host from which it was taken.
+    Before,
     /// The target knows no reservations.
     Unsupported,
 }
 
 /// Takes the unit for writing.
 pub(super) fn take(session: &mut Session, key: Key) -> Result<Reserved, NoReservation> {
-    let mut answer = [0; cdb::ANSWER_BYTES as usize];
-    let asked = session.ask("its reservation", cdb::reservation(), &mut answer);
-    let length = match asked {
-        Ok(length) => length,
+    let holder = match holder(session) {
+        Ok(holder) => holder,
         Err(Error::Failed { outcome, .. }) if is_unknown(outcome) => {
             return Ok(Reserved::Unsupported);
         }
         Err(error) => return Err(error.into()),
     };
-    let holder = cdb::reservation_key(&answer[..length]);
     let other = holder.filter(|holder| *holder != key.own);
     if let Some(other) = other
         && !key.takes_from_anybody
@@ -58,11 +58,23 @@ pub(super) fn take(session: &mut Session, key: Key) -> Result<Reserved, NoReserv
                 outcome: Outcome::ReservationConflict,
                 ..
             }) => own,
-            reserved => return Ok(reserved.map(|()| Reserved::Yes)?),
+            reserved if holder.is_none() => return Ok(reserved.map(|()| Reserved::Newly)?),
+            reserved => return Ok(reserved.map(|()| Reserved::Before)?),
         },
     };
     preempt(session, own, other)?;
-    Ok(Reserved::Yes)
+    // Who preempts a key that has no reservation is told that all is well: another host may have been quicker.
+    match self::holder(session)? {
+        Some(quicker) if quicker != own => Err(NoReservation::InUse(quicker)),
+        _ => Ok(Reserved::Before),
+    }
+}
+
+/// Whose key the unit is reserved with, if it is.
+fn holder(session: &mut Session) -> Result<Option<u64>, Error> {
+    let mut answer = [0; cdb::ANSWER_BYTES as usize];
+    let length = session.ask("its reservation", cdb::reservation(), &mut answer)?;
+    Ok(cdb::reservation_key(&answer[..length]))
 }
 
 /// Takes the unit from the host with another key. A target need not know how to abort what that host has under way: the

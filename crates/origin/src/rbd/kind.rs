@@ -13,6 +13,7 @@ use block_io::{BufPool, OriginGeometry};
 use librbd::{Address, Image};
 use ring::Ring;
 use std::io;
+use std::thread;
 use units::Bytes;
 
 /// An image that is open, and ours if it is to be written.
@@ -20,9 +21,33 @@ use units::Bytes;
 struct OpenedImage {
     spec: RbdSpec,
     geometry: OriginGeometry,
-    image: Image,
+    /// None when it has been started, or closed.
+    image: Option<Image>,
     /// Of an image that is written.
     session: Option<Session>,
+}
+
+impl OpenedImage {
+    /// Closes it here. Blocks for as long as the cluster takes.
+    fn close(mut self) {
+        self.image = None;
+    }
+}
+
+impl Drop for OpenedImage {
+    /// An image that nobody starts is closed on a thread of its own, because the cluster may take its time.
+    fn drop(&mut self) {
+        let Some(image) = self.image.take() else {
+            return;
+        };
+        let session = self.session.take();
+        let thread = thread::Builder::new().name("rbd-close".to_owned());
+        // Without a thread it is closed here, when the closure is dropped.
+        let _ = thread.spawn(move || {
+            drop(image);
+            drop(session);
+        });
+    }
 }
 
 impl RbdSpec {
@@ -118,7 +143,7 @@ impl RbdSpec {
         Ok(OpenedImage {
             spec: self.clone(),
             geometry,
-            image,
+            image: Some(image),
             session: Some(session),
         })
     }
@@ -138,7 +163,7 @@ impl RbdSpec {
             Ok(OpenedImage {
                 spec: spec.clone(),
                 geometry,
-                image,
+                image: Some(image),
                 session: None,
             })
         })
@@ -164,7 +189,9 @@ impl Kind for RbdSpec {
     }
 
     fn measure(&self) -> Result<OriginGeometry, OpenError> {
-        let geometry = self.reach_to_read()?.geometry;
+        let opened = self.reach_to_read()?;
+        let geometry = opened.geometry;
+        opened.close();
         Ok(OriginGeometry {
             read_only: false,
             can_discard: true,
@@ -188,16 +215,12 @@ impl Reached for OpenedImage {
         self.geometry
     }
 
-    fn start(self: Box<Self>, ring: &Ring, pool: &BufPool) -> Box<dyn Origin> {
-        let Self {
-            spec,
-            geometry,
-            image,
-            session,
-        } = *self;
-        let limit = spec.request_timeout;
-        let running = image.start();
-        let origin = RbdOrigin::new(spec.name.clone(), geometry, running, session, ring);
-        Box::new(Timed::new(origin, spec.name, limit, pool))
+    fn start(mut self: Box<Self>, ring: &Ring, pool: &BufPool) -> Box<dyn Origin> {
+        let image = self.image.take();
+        let running = image.expect("it is started once").start();
+        let (name, limit) = (self.spec.name.clone(), self.spec.request_timeout);
+        let session = self.session.take();
+        let origin = RbdOrigin::new(name.clone(), self.geometry, running, session, ring);
+        Box::new(Timed::new(origin, name, limit, pool))
     }
 }
