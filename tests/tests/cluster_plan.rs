@@ -47,6 +47,9 @@ fn any_host_plans_for_all() {
             let vm = &of_a["vms"][0];
             Ok(vm["rwss_bytes"].as_u64() > Some(0) && vm["hits"].as_f64() > Some(0.5))
         })?;
+        wait_until("node-b to say that it has a VM", SAID_IN, || {
+            Ok(load_of(lab, NAMES[1])?["vms"][0]["vm"] == "disk-node-b")
+        })?;
         ensure!(of_a["vms"][0]["vm"] == "disk-node-a", "{of_a}");
         ensure!(
             of_a["vms"][0]["pinned"] == true,
