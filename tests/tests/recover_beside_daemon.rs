@@ -34,7 +34,10 @@ fn recover(lab: &Lab, words: &[&str]) -> anyhow::Result<Answer> {
 
 fn is_refused(answer: &Answer) -> anyhow::Result<()> {
     ensure!(
-        answer.code == 4 && answer.stderr.contains("systemctl stop hearth.socket hearth.service"),
+        answer.code == 4
+            && answer
+                .stderr
+                .contains("systemctl stop hearth.socket hearth.service"),
         "{}: {}",
         answer.code,
         answer.stderr

@@ -182,6 +182,44 @@ fn a_target_that_dies_is_logged_in_to_again_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_unit_that_another_initiator_resets_is_written_over_a_new_session() {
+    if !Tgt::is_here() {
+        return;
+    }
+    let mut tgt = Tgt::start();
+    let spec = tgt.unit(SIZE.get());
+    let mut rig = rig(&spec);
+    rig.write(0, 1, 4096, false);
+    assert_eq!(rig.one().result, Ok(()));
+    let before = tgt.sessions();
+    let mut other = libiscsi::Session::login(&libiscsi::Target {
+        portal: &spec.portal,
+        name: &spec.target,
+        unit: spec.unit,
+        initiator: "iqn.2026-01.org.example:host-2",
+        session: 7,
+        credentials: None,
+        of_target: None,
+        seconds: 20,
+    })
+    .unwrap();
+    other.reset().unwrap();
+    other.logout();
+    rig.write(4096, 2, 4096, false);
+    assert_eq!(rig.one().result, Ok(()));
+    rig.submit(OriginVerb::Flush);
+    assert_eq!(rig.one().result, Ok(()));
+    rig.expect(0, 4096, 1);
+    rig.expect(4096, 4096, 2);
+    let after = tgt.sessions();
+    assert_eq!((before.len(), after.len()), (1, 1), "{before:?}, {after:?}");
+    assert_ne!(
+        before, after,
+        "what the unit may have forgotten was not told again"
+    );
+}
+
+#[test]
 fn a_target_that_stands_still_holds_nobody() {
     if !Tgt::is_here() {
         return;

@@ -113,8 +113,9 @@ fn opening(open: &device::uring::OpenError, error: &OfflineError) -> CliError {
                 Some(holder) => format!("{}: {holder}", chain(error)),
                 None => chain(error),
             };
-            CliError::new(Exit::Refused, message)
-                .with_remedy("stop what uses it; the daemon: systemctl stop hearth.socket hearth.service")
+            CliError::new(Exit::Refused, message).with_remedy(
+                "stop what uses it; the daemon: systemctl stop hearth.socket hearth.service",
+            )
         }
         _ => CliError::new(Exit::Failed, chain(error)),
     }

@@ -9,8 +9,7 @@
 use super::remote::{Writer, take_leave};
 use super::unit::Abilities;
 use crate::nbd::{Sending, Wire};
-use block_io::{Buf, BufPool, FailureKind, OriginDone, Slice};
-use events::EventKind;
+use block_io::{Buf, BufPool, OriginDone, Slice};
 use libiscsi::cdb::{self, Cdb, Durable};
 use libiscsi::{Command, Data, Ended, Outcome, Running, Sense, Session};
 use nbd_client::{Client, LinkId};
@@ -57,6 +56,8 @@ pub(super) struct Bridge {
     /// A header whose payload comes next.
     header: Option<RequestHeader>,
     requests: Slab<Request>,
+    /// The unit has said so: it may have forgotten what it had not made durable.
+    was_reset: bool,
     /// Why the connection is lost.
     lost: Option<String>,
     end: End,
@@ -111,6 +112,7 @@ impl Bridge {
             polls: Polls::default(),
             header: None,
             requests: Slab::new(),
+            was_reset: false,
             lost,
             end: End::Open,
             zeroes_by_writing: false,
@@ -253,10 +255,17 @@ impl Bridge {
         let Ended { command, outcome } = one;
         let Command { tag, cdb, data } = command;
         let key = usize::try_from(tag).expect("a slab's key");
-        if outcome == Outcome::ReservationConflict {
-            self.say_who_was_taken();
+        let is_taken = outcome == Outcome::ReservationConflict;
+        if let (true, Some(writer)) = (is_taken, &self.writer) {
+            writer.say_who_was_taken(&self.origin);
         }
-        let result = match judge(self.requests[key].header.kind, &cdb, outcome) {
+        let mut verdict = judge(self.requests[key].header.kind, &cdb, outcome);
+        if self.was_reset && !is_taken {
+            verdict = Verdict::Lost;
+            self.lost
+                .get_or_insert_with(|| "the unit was reset".to_owned());
+        }
+        let result = match verdict {
             Verdict::Is(result) => result,
             Verdict::Again => {
                 self.submit(key, cdb, data);
@@ -266,9 +275,11 @@ impl Bridge {
                 self.zero_otherwise(key, &cdb);
                 return None;
             }
+            // Once more, since whoever takes the unit resets it, too: a write is refused then. If it is not, the session
+            // ends, and with the next one everything is written again that the unit may have forgotten.
             Verdict::Reset => {
-                self.lost
-                    .get_or_insert_with(|| "the unit was reset".to_owned());
+                self.was_reset = true;
+                self.submit(key, cdb, data);
                 return None;
             }
             // The end of the connection says so.
@@ -303,18 +314,6 @@ impl Bridge {
         for (cdb, data) in commands {
             self.submit(key, cdb, data);
         }
-    }
-
-    fn say_who_was_taken(&self) {
-        let kind = FailureKind::OriginLost;
-        tracing::error!(
-            event = EventKind::OriginLost.word(),
-            kind = kind.name(),
-            message_id = kind.message_id(),
-            origin = self.origin,
-            "the target refuses this host: another one has taken the unit. Nothing of what is written here reaches the unit any \
-             more; detach the disk, and attach it where it belongs"
-        );
     }
 
     fn is_drained(&self) -> bool {

@@ -8,13 +8,15 @@ use crate::late::{Keeper, random};
 use crate::nbd::{Carrier, Connected, DialError, Remote, Times, Wire};
 use crate::sessions::Session;
 use crate::{Chap, IscsiSpec};
-use block_io::BufPool;
+use block_io::{BufPool, FailureKind};
+use events::EventKind;
 use libiscsi::{Credentials, Error, Target};
 use nbd_client::LinkId;
 use ring::Ring;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use units::Duration;
 use xxhash_rust::xxh3::xxh3_64;
@@ -23,6 +25,8 @@ use xxhash_rust::xxh3::xxh3_64;
 #[derive(Clone, Debug)]
 pub(super) struct Writer {
     pub(super) key: Key,
+    /// It was told that another host has the unit.
+    was_told: Arc<AtomicBool>,
     /// The session lasts until everybody who has it has let go.
     _session: Arc<Session>,
 }
@@ -31,8 +35,25 @@ impl Writer {
     pub(super) fn new(key: Key, session: Session) -> Self {
         Self {
             key,
+            was_told: Arc::default(),
             _session: Arc::new(session),
         }
+    }
+
+    /// Tells once that another host has taken the unit.
+    pub(super) fn say_who_was_taken(&self, origin: &str) {
+        if self.was_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let kind = FailureKind::OriginLost;
+        tracing::error!(
+            event = EventKind::OriginLost.word(),
+            kind = kind.name(),
+            message_id = kind.message_id(),
+            origin,
+            "the target refuses this host: another one has taken the unit. Nothing of what is written here reaches the unit any \
+             more; detach the disk, and attach it where it belongs"
+        );
     }
 
     /// The same, by no operator's word.
@@ -192,7 +213,12 @@ impl fmt::Display for IscsiRemote {
 impl Remote for IscsiRemote {
     fn connect_all(&self, _keeper: Option<&Keeper>) -> Result<Vec<Connected>, DialError> {
         let connected = self.log_in(false).map_err(|error| match error {
-            NoSession::InUse(_) => DialError::Refused(format!("it is in use by {error}")),
+            NoSession::InUse(_) => {
+                if let Some(writer) = &self.writer {
+                    writer.say_who_was_taken(&self.spec.name);
+                }
+                DialError::Refused(format!("it is in use by {error}"))
+            }
             error => DialError::Unreachable(io::Error::other(error)),
         });
         Ok(vec![connected?])

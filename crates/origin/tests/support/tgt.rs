@@ -112,8 +112,8 @@ impl Tgt {
         ]);
     }
 
-    /// Tells the target something.
-    pub(crate) fn control(&self, words: &[&str]) {
+    /// Tells the target something, and what it says.
+    pub(crate) fn control(&self, words: &[&str]) -> String {
         let done = Command::new("/usr/sbin/tgtadm")
             .args(["-C", &self.control.to_string(), "--lld", "iscsi"])
             .args(words)
@@ -124,6 +124,15 @@ impl Tgt {
             "{words:?}: {}",
             String::from_utf8_lossy(&done.stderr)
         );
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    /// The numbers of the sessions that are open. None is used twice.
+    pub(crate) fn sessions(&self) -> Vec<String> {
+        let shown = self.control(&["--op", "show", "--mode", "target"]);
+        let lines = shown.lines().map(str::trim);
+        let numbers = lines.filter_map(|line| line.strip_prefix("I_T nexus: "));
+        numbers.map(str::to_owned).collect()
     }
 
     /// A new unit of so many bytes.

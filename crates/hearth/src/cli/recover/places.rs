@@ -16,7 +16,8 @@ use std::sync::Arc;
 use units::DiskId;
 
 /// What makes room for a command that works without the daemon.
-pub(super) const STOP_THE_DAEMON: &str = "stop the daemon that uses it: systemctl stop hearth.socket hearth.service";
+pub(super) const STOP_THE_DAEMON: &str =
+    "stop the daemon that uses it: systemctl stop hearth.socket hearth.service";
 /// Who the record says has closed it.
 const WRITER: &str = "hearth recover";
 
