@@ -240,7 +240,7 @@ impl Session {
         Running::new(self.context)
     }
 
-    /// The session of what serves commands, to take leave of the target within [`FAREWELL_SECONDS`] a command; none if
+    /// The session of what serves commands, to take leave of the target with ten seconds for each command; none if
     /// commands are under way, or the connection is lost.
     pub fn resume(running: Running) -> Option<Self> {
         let session = Self {
